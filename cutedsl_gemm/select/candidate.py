@@ -15,8 +15,8 @@ from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
 from cutedsl_gemm.kernels.plan.checks import PER_VECTOR, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
-from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.operand import SHORTEST_ROW, Tile
+from cutedsl_gemm.kernels.sm90.panel_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.panels import Panels, default_panels
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan, atom_layout
 from cutedsl_gemm.kernels.sm90.resources import BARRIER_BYTES, SMEM_BYTES, default_consumers

@@ -9,8 +9,8 @@ from cutlass import Float32
 
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.tile import Pair
-from cutedsl_gemm.kernels.epilogue.device import evaluate
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, EpilogueOperand
+from cutedsl_gemm.kernels.epilogue.registers import evaluate
 
 
 class Arguments(NamedTuple):

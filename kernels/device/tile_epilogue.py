@@ -24,9 +24,9 @@ from cutedsl_gemm.kernels.device.tile import (
     thread_partition,
     transposed,
 )
-from cutedsl_gemm.kernels.epilogue.device import combine
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, EpilogueOperand, Result
 from cutedsl_gemm.kernels.epilogue.operations import IDENTITIES
+from cutedsl_gemm.kernels.epilogue.registers import combine
 from cutedsl_gemm.kernels.plan.epilogue import read_width, stored_as
 from cutedsl_gemm.kernels.plan.tv_layout import TVLayout
 

@@ -14,5 +14,5 @@ derivative   the derivative of an Epilogue
 evaluate     a program on torch tensors: executor, derivatives
 forms        how a kernel computes each operation, and how exactly
 cost         how many instructions a program takes
-device       a program on the registers of a kernel
+registers    a program on the registers of a kernel
 """

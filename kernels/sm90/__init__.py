@@ -2,10 +2,11 @@
 
 rungs            the ladder: single, cooperative, pingpong, split
 plan, checks     Sm90Plan, what all plans share, and what the hardware cannot do
-epilogue_plan    PanelPlan: C is stored by stmatrix and TMA, or by threads if its rows are not
+panel_plan       PanelPlan: C is stored by stmatrix and TMA, or by threads if its rows are not
                  multiples of 16 bytes. `stmatrix_rows` is the row address of each lane;
                  `panel_store` proves that the stores are free of bank conflicts
                  (ConflictFree, layouts/hardware/conflict_free.py)
+explain          a plan as text
 panels           panels of C in shared memory: their widths, their layout
 split_k_plan     SplitKPlan: K is split over blocks, a second kernel adds partial sums
 launch_policy    whether a launch starts early, and which operands stay in L2
@@ -25,5 +26,4 @@ scattered_rows   device code: reduce-scatter, the rows of C that other GPUs get
 single, cooperative, pingpong, split_k    device code: a kernel each
 execute          the executor; execute_epilogue: from accumulators to C;
                  execute_addresses: where instructions put data, and where they find it
-launches         compiled kernels with their arguments, for the interpreter of PTX
 """

@@ -44,7 +44,6 @@ from cutedsl_gemm.kernels.plan.arguments import Exchange, GatheredRows
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.plan.raster import ChunkOrder
 from cutedsl_gemm.kernels.plan.tile_scheduler import TileExtents, WorkTile
-from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.execute_addresses import (
     check_written_once,
     descriptor_addresses,
@@ -57,6 +56,7 @@ from cutedsl_gemm.kernels.sm90.execute_epilogue import (
     consumer_of,
 )
 from cutedsl_gemm.kernels.sm90.operand import Operand
+from cutedsl_gemm.kernels.sm90.panel_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.pipeline import WARPS
 from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
 from layouts.hardware.atoms import WGMMA_M

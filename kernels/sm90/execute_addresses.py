@@ -12,9 +12,9 @@ from torch import Tensor
 
 from cutedsl_gemm.kernels.plan import tma
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
-from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.operand import Operand
 from cutedsl_gemm.kernels.sm90.panel_lines import PanelLines
+from cutedsl_gemm.kernels.sm90.panel_plan import PanelPlan
 from layouts import ComposedLayout, size, wgmma_descriptor
 from layouts.hardware.atoms import WGMMA_M, MatrixAtom
 

@@ -18,13 +18,13 @@ from cutedsl_gemm.kernels.executor.epilogue import over_c
 from cutedsl_gemm.kernels.pipeline.actions import Warps
 from cutedsl_gemm.kernels.plan.epilogue import stored_as
 from cutedsl_gemm.kernels.plan.tile_scheduler import WorkTile
-from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.execute_addresses import (
     box_addresses,
     check_written_once,
     matrix_addresses,
     storing_threads,
 )
+from cutedsl_gemm.kernels.sm90.panel_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.pipeline import WARPS
 from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
 from layouts import cosize, size

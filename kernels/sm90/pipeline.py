@@ -20,7 +20,7 @@ from cutedsl_gemm.kernels.pipeline.steps import (
     Pipeline,
     Program,
 )
-from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
+from cutedsl_gemm.kernels.sm90.panel_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
 from layouts.hardware.facts import WARP, WARPGROUP

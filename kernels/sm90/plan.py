@@ -1,7 +1,7 @@
 """Sm90Plan: what the plans of all sm90 kernels share.
 
 TMA loads A and B into swizzled shared memory, and wgmma multiplies from there. The epilogue is the
-subclasses': TMA stores C (epilogue_plan.py), or K is split over blocks and a second kernel adds
+subclasses': TMA stores C (panel_plan.py), or K is split over blocks and a second kernel adds
 their partial sums (split_k_plan.py).
 """
 
@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from cutedsl_gemm.kernels.epilogue.cost import cost
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue, Result
 from cutedsl_gemm.kernels.plan.arguments import Exchange, epilogue_problems
 from cutedsl_gemm.kernels.plan.checks import PER_VECTOR, field_problem, refuse
@@ -50,8 +49,6 @@ if TYPE_CHECKING:
 
 Checked = TypeVar("Checked", bound="Sm90Plan")
 Element = TypeVar("Element")
-
-BY_DESCRIPTOR = "by descriptor: no LSU wavefronts"
 
 
 @dataclass(frozen=True)
@@ -448,48 +445,9 @@ class Sm90Plan:
 
     def explain_lines(self) -> Iterator[tuple[str, str]]:
         """The lines of `explain`: (subject, text)."""
-        bm, bn, bk = self.tile
-        kernel = f"sm90 {self.kind}, {self.dtype}, fp32 accumulation"
-        yield "kernel", f"{kernel}, tile {bm}×{bn}×{bk}"
-        if self.swapped:
-            yield "swapped", "the kernel computes Cᵀ = Bᵀ · Aᵀ: below, A is Bᵀ, B is Aᵀ, C is Cᵀ"
-            yield "", f"a tile has {bm} columns of C and {bn} rows: a wgmma always has 64 rows,"
-            yield "", "but 8 to 256 columns, so that a short C wastes less of it as Cᵀ"
-        stages = f"{self.stages} stages × {self.stage_bytes:,}"
-        yield "memory", " + ".join(filter(None, (stages, self.epilogue_smem, "barriers")))
-        yield "", f"= {self.smem_bytes:,} of {SMEM_BYTES:,} bytes"
-        registers = f"{self.registers} of a consumer thread's {self.consumer_registers}"
-        yield "registers", f"{registers} hold the accumulator"
-        for operand, extents in ((self.a, "(BM, BK)"), (self.b, "(BN, BK)")):
-            yield f"{operand.name} in smem", f"{operand.smem}   {extents}, {operand.major}-major"
-            if (matrices := operand.matrices) > 1:
-                rows = operand.shape[0] // matrices
-                each = f"{rows} rows of each of {matrices} matrices, for the same outputs"
-                yield "", f"{each}, loaded as {operand.slice_tiler}"
-        if self.atom_layout[1] > 1:
-            parts = f"{self.rows}×{self.columns} of the tile each"
-            yield "consumers", f"{self.consumers}, with {parts}: they divide its columns"
-        wgmma = f"wgmma m64n{self.columns}k16"
-        yield "A and B", f"written by TMA, read by {wgmma}, {BY_DESCRIPTOR}"
-        yield "accumulator", f"{self.accumulator}   (thread, value) → m + {self.rows}n"
-        if self.cluster_size == 1:
-            yield "raster", str(self.raster)
-            return
-        down, across = self.cluster
-        yield "cluster", f"{self.cluster_size} blocks, {down} down and {across} across"
-        for operand, group in ((self.a, "row"), (self.b, "column")):
-            if (slices := operand.slices) > 1:
-                least, more = divmod(slices, operand.sharers)
-                part = f"{least} or {least + 1} of {slices} slices" if more else f"1/{slices}"
-                yield "", f"a block multicasts {part} of {operand.name} to its {group}"
-                yield "", f"{operand.slice_smem}   {operand.slice_shape}"
-        yield "raster", f"{self.raster}; a cluster counts as a tile"
+        from cutedsl_gemm.kernels.sm90.explain import explain_lines
 
-    def epilogue_lines(self) -> Iterator[tuple[str, str]]:
-        """The lines of `explain` on an epilogue: its results, its operands, and its cost."""
-        if self.epilogue != PLAIN:
-            yield from self.planned_epilogue.listing()
-            yield "cost", str(cost(self.epilogue))
+        return explain_lines(self)
 
     def check(self: Checked) -> Checked:
         """The plan itself; PlanError with the first problem if the hardware cannot run it."""

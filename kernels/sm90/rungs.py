@@ -22,8 +22,8 @@ from cutedsl_gemm.kernels.sm90.checks import (
     role_problems,
     tile_problems,
 )
-from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan, with_panels
 from cutedsl_gemm.kernels.sm90.operand import Tile, operands
+from cutedsl_gemm.kernels.sm90.panel_plan import PanelPlan, with_panels
 from cutedsl_gemm.kernels.sm90.panels import default_panels, fragment, panel_layout, stmatrix_tv
 from cutedsl_gemm.kernels.sm90.plan import accumulator, atom_layout
 from cutedsl_gemm.kernels.sm90.resources import Schedule, default_consumers

@@ -131,17 +131,6 @@ class SplitKPlan(Sm90Plan):
         parts = partial_proofs(self.epilogue, self.reduction_store, self.reduction_tile)
         return *super().proofs(), prove(Bijective(self.partial_sums)), *parts
 
-    def explain_lines(self) -> Iterator[tuple[str, str]]:
-        yield from super().explain_lines()
-        yield "split", f"{self.splits} blocks split K; a second kernel adds their partial sums"
-        yield "", f"its blocks add {self.reduction_rows} rows of a tile each"
-        if self.c_alignment != PER_VECTOR:
-            yield "", "and store C element by element, as its rows may start anywhere"
-        yield "partial sums", f"{self.partial_sums}   (BM, BN), fp32, in global memory"
-        stores = f"{self.store_sectors} sectors a store of {WARP * self.store_vector * 4} bytes"
-        yield "", f"{stores}, {self.load_sectors} a load of 512"
-        yield from self.epilogue_lines()
-
     def device_code(self) -> Any:
         """The two kernels: one multiplies, one adds."""
         from cutedsl_gemm.kernels.sm90.split_k import SplitK

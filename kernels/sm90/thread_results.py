@@ -18,8 +18,8 @@ from cutlass import Float32, select_
 
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.tile import in_bounds
-from cutedsl_gemm.kernels.epilogue.device import combine
 from cutedsl_gemm.kernels.epilogue.operations import IDENTITIES
+from cutedsl_gemm.kernels.epilogue.registers import combine
 from layouts import size
 from layouts.hardware.facts import WARP, WARPGROUP
 

@@ -18,7 +18,7 @@ from cutedsl_gemm.calls.call import allocating, writing
 from cutedsl_gemm.inputs.aliasing import span_bytes
 from cutedsl_gemm.inputs.problem import TMA
 from cutedsl_gemm.inputs.tensors import allocator
-from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
+from cutedsl_gemm.kernels.sm90.panel_plan import PanelPlan
 from cutedsl_gemm.select.registry import LADDER
 
 ROW, COLUMN = "row", "column"

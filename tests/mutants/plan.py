@@ -5,7 +5,7 @@ from __future__ import annotations
 from .fault import Fault
 
 SM90 = "kernels/sm90/plan.py"
-EPILOGUE = "kernels/sm90/epilogue_plan.py"
+EPILOGUE = "kernels/sm90/panel_plan.py"
 PANELS = "kernels/sm90/panels.py"
 SPLIT_K = "kernels/sm90/split_k_plan.py"
 OPERAND = "kernels/sm90/operand.py"

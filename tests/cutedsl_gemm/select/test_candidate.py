@@ -11,7 +11,7 @@ from cutedsl_gemm.select.candidate import CANDIDATES, FILE, Candidate, read, wri
 
 # acc + c, for a matrix c in bfloat16
 SUM = Epilogue(
-    (Instruction("acc"), Instruction("operand", value=0), Instruction("add", (0, 1))),
+    (Instruction("acc", value=0), Instruction("operand", value=0), Instruction("add", (0, 1))),
     (EpilogueOperand("c", ("M", "N"), "bfloat16", alignment=8),),
     (Result(2),),
 )

@@ -6,7 +6,7 @@ import cutlass.cute as cute
 from cuda.bindings.driver import CUstream
 from cutlass import Float32, Int32
 
-from cutedsl_gemm.kernels.epilogue import device
+from cutedsl_gemm.kernels.epilogue import registers
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
 
 
@@ -39,7 +39,7 @@ class Elementwise:
         if at < outputs[0].shape[0]:
             values = [each[at] for each in inputs]
             count = self.epilogue.accumulators
-            results = device.evaluate(self.epilogue, values[:count], values[count:])
+            results = registers.evaluate(self.epilogue, values[:count], values[count:])
             for output, value in zip(outputs, results, strict=True):
                 output[at] = value
 

@@ -21,8 +21,8 @@ from typing import TypeAlias
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand
 from cutedsl_gemm.kernels.plan.tma import EVICT_FIRST, EVICT_NORMAL
-from cutedsl_gemm.kernels.sm90.epilogue_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.launch_policy import pass_through_l2
+from cutedsl_gemm.kernels.sm90.panel_plan import PanelPlan
 from cutedsl_gemm.kernels.sm90.split_k_plan import SplitKPlan
 from layouts import cosize
 from tests.kernels.ptx.arguments import Argument, matrix, pointer, tensor_map

@@ -12,8 +12,8 @@ from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.plan.checks import BITS, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.checks import CLUSTERS
-from cutedsl_gemm.kernels.sm90.epilogue_plan import with_panels
 from cutedsl_gemm.kernels.sm90.operand import PERIOD, ROW, SWIZZLES, Operand, swizzled, unswizzled
+from cutedsl_gemm.kernels.sm90.panel_plan import with_panels
 from cutedsl_gemm.kernels.sm90.panels import STAGED_K, panel_layout, panel_widths
 from cutedsl_gemm.kernels.sm90.resources import REGISTER_FILE, SMEM_BYTES
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split

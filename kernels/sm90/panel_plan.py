@@ -28,7 +28,7 @@ from cutedsl_gemm.kernels.sm90.panels import (
     staging_problems,
     stmatrix_tv,
 )
-from cutedsl_gemm.kernels.sm90.plan import BY_DESCRIPTOR, Sm90Plan
+from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.kernels.sm90.resources import (
     ADDRESS_REGISTERS,
     PART_REGISTERS,
@@ -421,62 +421,6 @@ class PanelPlan(Sm90Plan):
         stored_once = prove(Bijective(self.lines.words.offsets(1, self.panel_rows)))
         return *proofs, stored_once, self.panel_load.proof()
 
-    def explain_lines(self) -> Iterator[tuple[str, str]]:
-        yield from super().explain_lines()
-        columns = self.stmatrix_columns
-        yield "stmatrix", f"{self.stmatrix_tv}   (thread, value) → m + 64n of 64×{columns}"
-        yield "C panel", f"{self.staging}   ({self.panel_rows}, {self.panel_columns})"
-        report = self.panel_store
-        yield "", f"{report.access} at {report.addresses}   (lane, warp, m64, {columns} columns)"
-        yield "", _cost(report)
-        if self.stored_by_tma:
-            yield "", f"read by TMA, {BY_DESCRIPTOR}"
-        else:
-            report, rows = self.panel_load, self.panel_rows
-            width, offsets = self.lines.width, self.lines.words.offsets(1, rows)
-            yield "C", "stored by the consumer's threads, as its rows may start anywhere"
-            yield "", f"{offsets}   (thread, value) → m + {rows}n of a panel"
-            if width > 1:
-                yield "", f"in words of {width} elements, each from two of the panel"
-                yield "", "the other elements of a line one by one"
-            yield "", f"read by {report.access} at {report.addresses}"
-            yield "", _cost(report)
-        yield from self.epilogue_lines()
-
-    def epilogue_lines(self) -> Iterator[tuple[str, str]]:
-        yield from super().epilogue_lines()
-        for i, operand in enumerate(self.planned_epilogue.operands):
-            if i in self.staged_operands:
-                report, ahead = self.operand_read, self.panel_stages
-                panels = f"{ahead} panel{'s' if ahead > 1 else ''} ahead"
-                yield operand.name, f"loaded by TMA into the panels of C, {panels}"
-                yield "", f"read by {report.access} at the addresses of stmatrix"
-                yield "", _cost(report)
-            elif not operand.by_value:
-                width = self.read_width(operand)
-                yield operand.name, f"loaded by threads: {_at_a_time(width)}"
-                if operand.modes == ("N",):
-                    yield "", "once a warp; a lane receives what others have loaded by shuffles"
-                if i in self.read_by_threads:
-                    most = max(begun - part for part, begun in enumerate(self.read_ahead))
-                    count = len(self.stmatrix_tiles)
-                    yield "", f"in {count} parts of a tile, at most {most} in registers"
-                for mode, layout in zip("MN", self.coordinates, strict=True):
-                    if mode in operand.modes:
-                        yield "", f"{layout}   (thread, value) → {mode.lower()}"
-        epilogue = self.planned_epilogue
-        for i, (name, result) in enumerate(
-            zip(epilogue.result_labels, epilogue.results, strict=True)
-        ):
-            if i in self.direct:
-                yield name, f"stored by threads from registers: {_at_a_time(self.store_width)}"
-            elif i in self.reduced:
-                down, across = self.atom_layout
-                warps = down * WARPGROUP // WARP
-                parts, by = (across, "consumer") if result.over == "N" else (warps, "warp")
-                each = "one a tile" if parts == 1 else f"{parts} a tile, one a {by}"
-                yield name, f"stored in parts: {each}"
-
     def device_code(self) -> Any:
         """The kernel of the plan's schedule."""
         if self.schedule == "single":
@@ -523,17 +467,3 @@ def with_panels(plan: PanelPlan, columns: int, c_stages: int) -> PanelPlan:
         c_stages=c_stages,
     )
     return replace(plan, stages=plan.stages_that_fit)
-
-
-def _at_a_time(width: int) -> str:
-    return "two neighbours at a time" if width == 2 else "one element at a time"
-
-
-def _cost(report: BankReport) -> str:
-    """The wavefronts of an access, the ideal, and how that was decided."""
-    found, proof = report.wavefronts, report.proof()
-    how = "by rank over GF(2)" if found.ranks else "lane by lane"
-    base = ", at every base" if found.every_base else ""
-    why = f"proved {how}{base}" if proof else f"refuted: {proof.reason[0]}"
-    name = type(proof.statement).__name__
-    return f"{found.count} wavefronts, ideal {found.ideal}; {name} {why}"
