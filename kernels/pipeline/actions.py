@@ -34,20 +34,20 @@ class Warps(NamedTuple):
 class Action(NamedTuple):
     """A step that warps take once, at the block's `tile`-th tile and `k_tile`-th k-tile.
 
-    `turn` counts the tiles that these warps have taken before.
+    `tiles_done` counts the tiles that these warps have taken before.
     """
 
     step: Step
     warps: Warps
     tile: int
     k_tile: int
-    turn: int
+    tiles_done: int
 
     def phase(self, stages: int) -> tuple[int, int]:
         """The mbarrier of the step in its ring, and the number of its phase."""
         panel: int | None = getattr(self.step, "panel", None)
         if panel is not None:
-            return panel, self.turn
+            return panel, self.tiles_done
         return self.k_tile % stages, self.k_tile // stages
 
 
@@ -58,8 +58,8 @@ def actions(pipeline: Pipeline, counts: Counts) -> dict[Warps, list[Action]]:
     ]
     return {
         warps: [
-            Action(step, warps, tile, k_tile, turn)
-            for step, tile, k_tile, turn in taken
+            Action(step, warps, tile, k_tile, done)
+            for step, tile, k_tile, done in taken
             if warps.leader or not step.leader
         ]
         for block in range(pipeline.blocks)
@@ -76,16 +76,16 @@ def _groups(agent: Agent, block: int) -> Iterator[Warps]:
 
 
 def _unrolled(
-    program: Program, pipeline: Pipeline, counts: Counts, tile: int, k_tile: int, turn: int
+    program: Program, pipeline: Pipeline, counts: Counts, tile: int, k_tile: int, done: int
 ) -> Iterator[tuple[Step, int, int, int]]:
-    """(step, tile, k-tile, turn) of a program; the loops around it are at these."""
+    """(step, tile, k-tile, tiles done) of a program; the loops around it are at these."""
     for each in program:
         if isinstance(each, Loop):
             for number, (t, k) in enumerate(_iterations(each, counts, tile)):
-                its_turn = number if each.over == "tiles" else turn
-                yield from _unrolled(each.body, pipeline, counts, t, k, its_turn)
+                inside = number if each.over == "tiles" else done
+                yield from _unrolled(each.body, pipeline, counts, t, k, inside)
         elif holds(each, pipeline, counts, tile, k_tile - each.lag):
-            yield each, tile, k_tile - each.lag, turn
+            yield each, tile, k_tile - each.lag, done
 
 
 def _iterations(loop: Loop, counts: Counts, tile: int) -> Iterator[tuple[int, int]]:

@@ -181,7 +181,8 @@ class PanelGemm(Sm90Gemm):
                 rC = cute.make_rmem_tensor(values.shape[:3], panels[staged].element_type)
                 rC.store(results[plan.staged[staged]].load().to(rC.element_type))
                 if cutlass.const_expr(loads is None):  # else the loads have waited
-                    self.panels.wait_for_buffer(partitioned[staged], plan.store(panel, staged))
+                    store = plan.store_index(panel, staged)
+                    self.panels.wait_for_buffer(partitioned[staged], store)
                     self.panel_sync(consumer)
                 cute.copy(stmatrix, rC, tC[staged][None, None, None, buffer])
                 self.panels.fence()

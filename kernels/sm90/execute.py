@@ -107,8 +107,8 @@ def gemm(
         multiply = multiply_one_by_one if one_by_one else _add
         grid = Grid(plan, blocks, (gA, gB), epilogue, multiply, chunk_order, partial_sums)
         order = Order(plan.pipeline, counts)
-        turns = Turns(order, random)
-        for number, moment in enumerate(order.interleaving(turns)):
+        priorities = RandomPriorities(order, random)
+        for number, moment in enumerate(order.interleaving(priorities)):
             if isinstance(action := order.labels[moment], Action):
                 grid.take(action, order.ends.get(moment))
                 yield (done + number / len(order.labels) * len(blocks)) / len(work)
@@ -186,7 +186,7 @@ def _add(acc: Tensor, rA: Tensor, rB: Tensor) -> None:
     acc.baddbmm_(rA, rB.mT)
 
 
-class Turns:
+class RandomPriorities:
     """Which moment is next: warps, loads, products and stores overtake each other at random.
 
     Each has a priority, redrawn now and then, and the highest goes next. This finds orders that

@@ -267,7 +267,7 @@ class PanelPlan(Sm90Plan):
         """The buffer of a panel's slot, among the `staged_panels` of all consumers."""
         return consumer * self.c_stages + self.buffer(panel, slot)
 
-    def store(self, panel: int, slot: int) -> int:
+    def store_index(self, panel: int, slot: int) -> int:
         """The number of a panel of `staged[slot]`, among those that are stored of a tile."""
         return panel * len(self.staged) + slot
 

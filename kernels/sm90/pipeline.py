@@ -211,7 +211,10 @@ def _store(plan: PanelPlan, consumer: int) -> Program:
         if plan.stores_from_registers:
             program.append(steps.StoreResults(panel))
         for slot, staged in enumerate(plan.staged):
-            buffer, pending = plan.buffer(panel, slot), plan.pending_stores(plan.store(panel, slot))
+            buffer, pending = (
+                plan.buffer(panel, slot),
+                plan.pending_stores(plan.store_index(panel, slot)),
+            )
             if not loaded:  # else the loads have waited for the buffers
                 if tma:
                     program.append(steps.StoreWait(pending, leader=True))

@@ -438,8 +438,8 @@ EPILOGUES = (
     Fault(
         "no_barrier_before_stmatrix",
         EPILOGUE,
-        "plan.store(panel, staged))\n                    self.panel_sync(consumer)\n",
-        "plan.store(panel, staged))\n",
+        "partitioned[staged], store)\n                    self.panel_sync(consumer)\n",
+        "partitioned[staged], store)\n",
         "Three of four warps overwrite a panel that TMA has not read yet.",
     ),
     Fault(
