@@ -211,10 +211,8 @@ def _store(plan: PanelPlan, consumer: int) -> Program:
         if plan.stores_from_registers:
             program.append(steps.StoreResults(panel))
         for slot, staged in enumerate(plan.staged):
-            buffer, pending = (
-                plan.buffer(panel, slot),
-                plan.pending_stores(plan.store_index(panel, slot)),
-            )
+            buffer = plan.buffer(panel, slot)
+            pending = plan.pending_stores(plan.store_index(panel, slot))
             if not loaded:  # else the loads have waited for the buffers
                 if tma:
                     program.append(steps.StoreWait(pending, leader=True))
