@@ -70,7 +70,7 @@ def tile_problems(
     for name, extent, unit, reason in (
         ("BM", bm, 64, "a wgmma has 64 rows"),
         ("BN", bn, columns, why),
-        ("BK", bk, 32, "a row of the 64-byte swizzle holds 32 elements"),
+        ("BK", bk, 16, "a wgmma is 16 deep"),
     ):
         if extent < unit or extent % unit:
             yield f"{name} is {extent}; it must be a multiple of {unit}, since {reason}"

@@ -97,6 +97,8 @@ TMA = [
         cooperative((256, 168, 64), swapped=True),  # 7 panels
         single(),
         single((64, 32, 64)),
+        pingpong((64, 96, 16), cluster=(2, 1)),
+        pingpong((64, 32, 48), swapped=True, b_major="MN"),
     ),
 ]
 GATHERED = deep(

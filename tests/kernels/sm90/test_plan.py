@@ -34,6 +34,9 @@ TILES = [
     (192, 112, 64),
     (64, 16, 32),
     (128, 128, 96),
+    (64, 64, 16),
+    (128, 96, 48),
+    (128, 128, 80),
 ]
 ODD = [(64, 8, 64), (128, 24, 64), (64, 72, 64), (128, 104, 64), (64, 136, 128), (192, 120, 64)]
 
@@ -141,7 +144,7 @@ def test_stages_are_as_many_as_fit():
         ((128, 256, 64), "the accumulator takes 256 registers a thread.*at most 200"),
         ((128, 100, 64), "BN is 100; it must be a multiple of 8"),
         ((96, 128, 64), "BM is 96; it must be a multiple of 64"),
-        ((128, 128, 80), "BK is 80; it must be a multiple of 32"),
+        ((128, 128, 72), "BK is 72; it must be a multiple of 16"),
         *(
             (tile, "tile is .*it must be a tuple of 3 positive integers")
             for tile in ((128, 128, 0), (-128, 128, 64), (128, 128), [128, 128, 64], None)
