@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
+import torch
 from torch._C._functorch import peek_interpreter_stack
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
@@ -33,12 +34,18 @@ def untraced(function: Callable[P, T]) -> Callable[P, T]:
     return called
 
 
+def in_make_fx() -> bool:
+    """Whether make_fx records operators: a graph of these alone, without autograd.Function."""
+    if is_dynamo_compiling():
+        return False
+    return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None
+
+
 def transformed() -> bool:
     """Whether a transform is active: tensors may then stand for others, and have no memory.
 
     Dynamo may trace it: its guards know when the transforms around a graph change.
 
-    >>> import torch
     >>> inside = []
     >>> _ = torch.func.vmap(lambda x: inside.append(transformed()) or x)(torch.ones(2))
     >>> inside, transformed()

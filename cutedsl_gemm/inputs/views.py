@@ -20,6 +20,15 @@ def rows_of(x: Tensor) -> Tensor:
     return x.reshape(prod(x.shape[:-1]), x.shape[-1])
 
 
+def transposed(matrix: Tensor) -> Tensor:
+    """The transpose of a matrix, or of each one of a stack: what `matrix.mT` is.
+
+    dynamo makes an attribute of a captured tensor an input of a region of its own, such as
+    torch.cond's, and refuses two inputs in the same memory. It traces a method.
+    """
+    return matrix.transpose(-2, -1)
+
+
 def at_address(
     start: int,
     device: torch.device,

@@ -89,6 +89,15 @@ FUNCTIONS: Mapping[type[nn.Module], tuple[Callable[..., Any], tuple[str, ...]]] 
 }
 
 
+def has_function(module: nn.Module) -> bool:
+    """Whether a function of ACTIVATIONS or FUNCTIONS computes what a module does.
+
+    >>> has_function(nn.SiLU()), has_function(nn.LeakyReLU()), has_function(nn.Sequential())
+    (True, True, False)
+    """
+    return name_of(module) is not None or type(module) in FUNCTIONS
+
+
 def function_of(module: nn.Module) -> Callable[..., Any]:
     """What one of torch's modules computes; any other module itself.
 

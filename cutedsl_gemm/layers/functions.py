@@ -22,19 +22,20 @@ from cutedsl_gemm.inputs.problem import TMA
 from cutedsl_gemm.inputs.request import Fixed, Function
 from cutedsl_gemm.inputs.tensors import DENSE, is_sharded
 from cutedsl_gemm.inputs.transforms import transformed
-from cutedsl_gemm.inputs.views import rows_of, unflattened
+from cutedsl_gemm.inputs.views import rows_of, transposed, unflattened
 from cutedsl_gemm.layers.activations import (
     ACTIVATIONS,
     GATES,
     LINEAR,
     activated,
     function_of,
+    has_function,
     name_of,
 )
 from cutedsl_gemm.layers.hooks import has_hooks
 from cutedsl_gemm.layers.linear_calls import (
     AUTOCAST,
-    LinearCall,
+    LinearProduct,
     computed,
     of_shards,
     product,
@@ -66,8 +67,8 @@ def linear(
     >>> linear(x, weight, torch.arange(-20, -12).bfloat16(), "relu")[0, 0]
     tensor([0., 0., 0., 0., 0., 1., 2., 3.], dtype=torch.bfloat16)
     """
-    if isinstance(activation, torch.nn.Module) and has_hooks([activation]):
-        return activation(linear(x, weight, bias))  # hooks take tensors
+    if isinstance(activation, torch.nn.Module) and _takes_tensors(activation):
+        return activation(linear(x, weight, bias))
     function = _linear(activation, bias is not None)
     try:
         x, weight, bias = autocast(x, weight, bias)
@@ -92,7 +93,7 @@ def addmm(
 ) -> Tensor:
     """beta · c + alpha · a · b, as torch.addmm: c broadcasts to the shape of a · b.
 
-    The sum is rounded once. If beta is the number 0, c is not read, so that its NaN do not matter.
+    The sum is rounded once. If beta is the number 0, NaN in c do not matter, and its gradient is 0.
     alpha and beta may be tensors of one number, which may require gradients. New values need no
     compile. `out` may be c. Raises as `gemm` does.
 
@@ -106,9 +107,12 @@ def addmm(
     given: dict[str, Value] = {}
     if not _is_number(beta, 0):
         given["c"] = c
-    elif not is_dynamo_compiling():  # c is checked, and not read
-        check_operands(a, b, TMA.with_meta)
-        check_operand("c", c, (a.shape[0], b.shape[1]), a.device)
+    else:
+        if not is_dynamo_compiling():
+            check_operands(a, b, TMA.with_meta)
+            check_operand("c", c, (a.shape[0], b.shape[1]), a.device)
+        if torch.is_grad_enabled() and c.requires_grad:
+            given["c"] = torch.where(c.new_zeros((), dtype=torch.bool), c, 0)
     if not _is_number(beta, 0, 1):
         given["beta"] = beta
     if not _is_number(alpha, 1):
@@ -152,7 +156,7 @@ _ADDMM = {
 }
 
 
-_runs: dict[Any, LinearCall | None] = {}
+_runs: dict[Any, LinearProduct | None] = {}
 
 
 def _without_activation(x: Any, weight: Any, bias: Any) -> Tensor | None:
@@ -163,8 +167,8 @@ def _without_activation(x: Any, weight: Any, bias: Any) -> Tensor | None:
     if transformed() or is_exporting():
         return None
     if type(x) in DENSE and type(weight) in DENSE and (bias is None or type(bias) in DENSE):
-        run = remembered(_runs, _make, x, weight, bias)
-        return None if run is None else computed(run, _sum, linear, x, weight, bias)
+        found = remembered(_runs, _make, x, weight, bias)
+        return None if found is None else computed(found, _sum, linear, x, weight, bias)
     if torch._C._len_torch_dispatch_stack():
         return None
     return of_shards(linear, TMA.devices, x, weight, bias)
@@ -175,11 +179,20 @@ def _sum(
 ) -> Tensor:
     """`linear` as a product with an epilogue."""
     given = {} if bias is None else {"bias": bias}
-    return _unflattened(x, weight.mT, function or LINEAR[None][int(bias is not None)], given)
+    function = function or LINEAR[None][int(bias is not None)]
+    return _unflattened(x, transposed(weight), function, given)
 
 
-def _make(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> LinearCall | None:
+def _make(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> LinearProduct | None:
     return product(x, weight, bias, aligned) if suits(x, weight, bias, TMA.devices) else None
+
+
+def _takes_tensors(activation: torch.nn.Module) -> bool:
+    """Whether a module must be called with the sum itself: hooks need it, and so does dynamo.
+
+    Dynamo follows no epilogue that refers to a module, unless a function computes the same.
+    """
+    return has_hooks([activation]) or (is_dynamo_compiling() and not has_function(activation))
 
 
 def _linear(activation: object, bias: bool) -> Function:
@@ -211,7 +224,7 @@ def gated(x: Tensor, gate_up: Tensor, name: str) -> Tensor:
             from cutedsl_gemm.distributed.sharding import with_whole_columns
 
             gate_up = with_whole_columns(gate_up)
-        return _unflattened(x, gate_up.view(2, rows // 2, k).mT, function, {})
+        return _unflattened(x, transposed(gate_up.view(2, rows // 2, k)), function, {})
     except REFUSALS:
         check_weight("gate_up", x, gate_up, gate=True)
         raise

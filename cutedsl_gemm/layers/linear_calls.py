@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -21,8 +21,15 @@ from cutedsl_gemm.calls.call import call
 from cutedsl_gemm.calls.fused import compute, fused
 from cutedsl_gemm.inputs.problem import MAX_EXTENT, TMA
 from cutedsl_gemm.inputs.remember import remember
-from cutedsl_gemm.inputs.tensors import is_sharded
-from cutedsl_gemm.inputs.views import ByAddress, flattener, reshaper, rows_of, unflattened
+from cutedsl_gemm.inputs.tensors import column_major, is_sharded
+from cutedsl_gemm.inputs.views import (
+    ByAddress,
+    flattener,
+    reshaper,
+    rows_of,
+    transposed,
+    unflattened,
+)
 from cutedsl_gemm.layers.activations import LINEAR
 from cutedsl_gemm.ops.derivatives import applied
 
@@ -38,13 +45,20 @@ with torch.inference_mode(False):
     SAVED_BY_GEMM = torch.ones(1, dtype=torch.int8, device="cpu")
 
 
+class LinearProduct(NamedTuple):
+    """The product of tensors of one signature."""
+
+    run: LinearCall
+    by_columns: tuple[bool, bool]  # whether x and weight are column-major, as their gradients then
+
+
 def remembered(
-    known: dict[Any, LinearCall | None],
-    make: Callable[..., LinearCall | None],
+    known: dict[Any, LinearProduct | None],
+    make: Callable[..., LinearProduct | None],
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None,
-) -> LinearCall | None:
+) -> LinearProduct | None:
     """The product of tensors of one signature, found in two microseconds if it is known.
 
     `make` makes it of (x, weight, bias, whether all are aligned); None, too, for tensors without
@@ -113,54 +127,57 @@ def extents(x: Tensor, weight: Tensor) -> tuple[int, int, int] | None:
     return None if m * n * k == 0 or max(m, n, k) > MAX_EXTENT else (m, n, k)
 
 
-def product(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> LinearCall | None:
+def product(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> LinearProduct | None:
     """The product by gemm of tensors that suit it; None as `extents`."""
     if extents(x, weight) is None:
         return None
     as_matrix = flattener(x)  # of 2 modes: x itself, with its own stride of an extent of 1
-    multiply = _matrices(as_matrix(x.detach()), weight.detach(), bias, aligned)
+    matrix = as_matrix(x.detach())
+    multiply = _matrices(matrix, weight.detach(), bias, aligned)
+    by_columns = column_major(matrix), column_major(weight)
     if x.ndim == 2:
-        return multiply
+        return LinearProduct(multiply, by_columns)
     as_result = reshaper((*x.shape[:-1], weight.shape[0]))
-    return lambda x, weight, bias: as_result(multiply(as_matrix(x), weight, bias))
+    return LinearProduct(
+        lambda x, weight, bias: as_result(multiply(as_matrix(x), weight, bias)), by_columns
+    )
 
 
 def _matrices(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> LinearCall:
     """The product of a matrix x; the call is remembered where the signature has all it needs."""
-    b = weight.mT
+    b = transposed(weight)
     if not aligned and bias is None:
         multiply = call(x, b, None, None)
-        return lambda x, weight, bias: multiply(x, weight.mT, None)
+        return lambda x, weight, bias: multiply(x, transposed(weight), None)
     if not aligned:
-        return lambda x, weight, bias: compute(x, weight.mT, BIAS, {"bias": bias})[0]
-    transposed = ByAddress(b)
+        return lambda x, weight, bias: compute(x, transposed(weight), BIAS, {"bias": bias})[0]
+    as_b = ByAddress(b)
     if bias is None:
         multiply = call(x, b, None, None)
-        return lambda x, weight, bias: multiply(x, transposed[weight.data_ptr()], None)
+        return lambda x, weight, bias: multiply(x, as_b[weight.data_ptr()], None)
     run = fused(x, b, BIAS, {"bias": bias.detach()}).run
-    return lambda x, weight, bias: run(x, transposed[weight.data_ptr()], {"bias": bias}, None)[0]
+    return lambda x, weight, bias: run(x, as_b[weight.data_ptr()], {"bias": bias}, None)[0]
 
 
 def computed(
-    run: LinearCall,
+    product: LinearProduct,
     operator: LinearCall,
     linear: LinearCall,
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None,
 ) -> Tensor:
-    """run(x, weight, bias) of plain tensors outside torch.func; differentiable if one needs it.
+    """The product of plain tensors outside torch.func; differentiable if one needs it.
 
     Inside a TorchDispatchMode, which sees operators and no launches, `operator` computes the same.
     What is saved does not depend on that: a mode may be around one pass of a checkpoint alone.
     `linear` computes the products of the backward pass.
     """
-    if torch._C._len_torch_dispatch_stack():
-        run = operator
+    run = operator if torch._C._len_torch_dispatch_stack() else product.run
     if torch.is_grad_enabled() and (
         x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
     ):
-        made: Tensor = _apply(run, linear, x, weight, bias)
+        made: Tensor = _apply(run, linear, product.by_columns, x, weight, bias)
         return made
     return run(x, weight, bias)
 
@@ -173,19 +190,20 @@ class _Linear(torch.autograd.Function):
         ctx: Any,
         run: LinearCall,
         linear: LinearCall,
+        by_columns: tuple[bool, bool],
         x: Tensor,
         weight: Tensor,
         bias: Tensor | None,
     ) -> Tensor:
-        ctx.layer = linear, bias is not None and bias.ndim == 2
-        needs = ctx.needs_input_grad  # of run, linear, x, weight, bias
-        ctx.save_for_backward(SAVED_BY_GEMM, x if needs[3] else None, weight if needs[2] else None)
+        ctx.layer = linear, by_columns, bias is not None and bias.ndim == 2
+        needs = ctx.needs_input_grad  # of run, linear, by_columns, x, weight, bias
+        ctx.save_for_backward(SAVED_BY_GEMM, x if needs[4] else None, weight if needs[3] else None)
         return run(x, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        needs, saved = ctx.needs_input_grad[2:], ctx.saved_tensors[1:]
-        return None, None, *gradients(saved, needs, grad, *ctx.layer)
+        needs, saved = ctx.needs_input_grad[3:], ctx.saved_tensors[1:]
+        return None, None, None, *gradients(saved, needs, grad, *ctx.layer)
 
 
 _apply = applied(_Linear)
@@ -196,17 +214,27 @@ def gradients(
     needs: tuple[bool, ...],
     grad: Tensor,
     linear: LinearCall,
+    by_columns: tuple[bool, bool] = (False, False),
     adds_matrix: bool = False,
 ) -> tuple[Tensor | None, ...]:
     """The gradients of x, weight and bias: two products, and the sum over M unless `adds_matrix`.
 
-    `saved` are x and weight: that of x needs no x, and that of weight no weight.
+    `saved` are x and weight: that of x needs no x, and that of weight no weight. As torch's, the
+    gradients of x and weight are column-major if these are.
     """
     x, weight = saved
     needs_x, needs_weight, needs_bias = needs
     rows = rows_of(grad)  # (M, N)
-    return (
-        unflattened(linear(rows, weight.mT, None), grad) if needs_x else None,
-        linear(rows.mT, rows_of(x).mT, None) if needs_weight else None,
-        (rows if adds_matrix else rows.sum(0)) if needs_bias else None,
-    )
+    of_x = of_weight = None
+    if needs_x:
+        of_rows = _product_in(by_columns[0], linear, rows, transposed(weight))
+        of_x = unflattened(of_rows, grad)
+    if needs_weight:
+        columns = transposed(rows), transposed(rows_of(x))
+        of_weight = _product_in(by_columns[1], linear, *columns)
+    return of_x, of_weight, (rows if adds_matrix else rows.sum(0)) if needs_bias else None
+
+
+def _product_in(by_columns: bool, linear: LinearCall, x: Tensor, weight: Tensor) -> Tensor:
+    """x · weightᵀ, column-major if `by_columns`."""
+    return transposed(linear(weight, x, None)) if by_columns else linear(x, weight, None)

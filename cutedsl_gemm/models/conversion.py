@@ -9,6 +9,7 @@ from functools import wraps
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from torch import Tensor, nn
+from torch.fx import GraphModule
 
 from cutedsl_gemm.layers.hooks import has_hooks
 from cutedsl_gemm.models.converted import Converted, class_as_written
@@ -134,7 +135,8 @@ def _conversion(module: nn.Module) -> tuple[type[nn.Module], Recognized | None]:
     written = class_as_written(module)
     if written is nn.Linear:
         return GemmLinear, None
-    mlp = recognized(module)
+    # A GraphModule has a class of its own, to which `recompile` writes its forward.
+    mlp = None if isinstance(module, GraphModule) else recognized(module)
     if mlp is None:
         return written, None
     try:

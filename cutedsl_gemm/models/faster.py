@@ -13,13 +13,13 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.compiler import is_dynamo_compiling, is_exporting
 from torch.nn import functional as F
 
-from cutedsl_gemm.inputs.tensors import DENSE, is_sharded
-from cutedsl_gemm.inputs.transforms import transformed
+from cutedsl_gemm.inputs.tensors import DENSE, column_major, is_sharded
+from cutedsl_gemm.inputs.transforms import in_make_fx, transformed
 from cutedsl_gemm.inputs.views import rows_of, unflattened
 from cutedsl_gemm.layers import linear_calls
 from cutedsl_gemm.layers.linear_calls import (
     AUTOCAST,
-    LinearCall,
+    LinearProduct,
     computed,
     extents,
     gradients,
@@ -33,7 +33,7 @@ from cutedsl_gemm.select.preference import beats_torch
 
 DEVICES = ("cuda",)  # tests add the CPU, whose executor is exact, and slow
 
-_runs: dict[Any, LinearCall | None] = {}
+_runs: dict[Any, LinearProduct | None] = {}
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -65,8 +65,8 @@ def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | N
         return _of_subclasses(x, weight, bias)
     if torch._C._is_tracing():
         return None
-    run = remembered(_runs, _make, x, weight, bias)
-    return None if run is None else computed(run, _traced, linear, x, weight, bias)
+    found = remembered(_runs, _make, x, weight, bias)
+    return None if found is None else computed(found, _traced, linear, x, weight, bias)
 
 
 def _of_subclasses(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
@@ -99,7 +99,7 @@ def autocast(x: Tensor, *others: Tensor | None) -> tuple[Any, ...] | None:
     return tuple(None if each is None else each.to(dtype) for each in given)
 
 
-def _make(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> LinearCall | None:
+def _make(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> LinearProduct | None:
     if not suits(x, weight, bias) or not on_hopper(x.device):
         return None
     mnk = extents(x, weight)
@@ -122,7 +122,7 @@ def _traced(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """The product as one operator, which decides at run time: shapes may be symbolic until then."""
     register_sharding()
     rows = rows_of(x)
-    if is_exporting():
+    if is_exporting() or in_make_fx():
         return unflattened(_exported(rows, weight, bias), x)
     given = [x, weight] if bias is None else [x, weight, bias]
     differentiated = torch.is_grad_enabled() and any(each.requires_grad for each in given)
@@ -136,20 +136,22 @@ def _fake(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`linear` of tensors with memory, below autograd."""
-    run = remembered(_runs, _make, x, weight, bias)
-    return (run or F.linear)(x, weight, bias)
+    found = remembered(_runs, _make, x, weight, bias)
+    return (F.linear if found is None else found.run)(x, weight, bias)
 
 
 def _save(ctx: Any, inputs: tuple[Tensor | None, ...], output: Tensor | None = None) -> None:
     x, weight, *bias = inputs  # a graph leaves out a bias of None
     ctx.save_for_backward(x, weight)
+    ctx.by_columns = column_major(x), column_major(weight)
     ctx.adds_matrix = any(each is not None and each.ndim == 2 for each in bias)
 
 
 def _exported_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     needs = ctx.needs_input_grad
     of_three = (*needs, False)[:3]
-    found = gradients(ctx.saved_tensors, of_three, grad, _exported, ctx.adds_matrix)
+    orders = ctx.by_columns, ctx.adds_matrix
+    found = gradients(ctx.saved_tensors, of_three, grad, _exported, *orders)
     return found[: len(needs)]
 
 
@@ -172,4 +174,5 @@ class _Traced(torch.autograd.Function):
         again = torch.is_grad_enabled() and not is_dynamo_compiling()
         multiply = _traced if again else _operator
         needs = ctx.needs_input_grad
-        return gradients(ctx.saved_tensors, needs, grad, multiply, ctx.adds_matrix)
+        orders = ctx.by_columns, ctx.adds_matrix
+        return gradients(ctx.saved_tensors, needs, grad, multiply, *orders)

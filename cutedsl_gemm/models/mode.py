@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
+from cutedsl_gemm.inputs.views import transposed
 from cutedsl_gemm.models.faster import by_gemm, is_known
 
 
@@ -68,13 +69,13 @@ def _linear(x: Any, weight: Any, bias: Any = None) -> Tensor | None:
 
 
 def _mm(a: Any, b: Any) -> Tensor | None:
-    return by_gemm(a, b.mT) if _are_of_rank(2, a, b) else None
+    return by_gemm(a, transposed(b)) if _are_of_rank(2, a, b) else None
 
 
 def _addmm(c: Any, a: Any, b: Any) -> Tensor | None:
     """c is a row (N,), or a matrix (M, N). torch computes the others, which broadcast."""
     known = _are_of_rank(2, a, b) and is_known(c) and c.ndim in (1, 2)
-    return by_gemm(a, b.mT, c) if known else None
+    return by_gemm(a, transposed(b), c) if known else None
 
 
 def _bmm(a: Any, b: Any) -> Tensor | None:
@@ -88,7 +89,7 @@ def _matmul(a: Any, b: Any) -> Tensor | None:
     if not is_known(a) or not is_known(b) or b.ndim < 2:
         return None
     if b.ndim == 2:
-        return by_gemm(a, b.mT)
+        return by_gemm(a, transposed(b))
     if a.ndim < b.ndim or a.is_nested or b.is_nested:
         return None
     batches = zip(b.shape[:-2], b.stride()[:-2], a.shape[-b.ndim : -2], strict=True)
@@ -96,7 +97,7 @@ def _matmul(a: Any, b: Any) -> Tensor | None:
         return None
     if torch.is_grad_enabled() and b.requires_grad and max(b.shape[:-2]) > 1:
         return None  # the gradient of b differs per matrix; gemm would give all of it to one
-    return by_gemm(a, b[(0,) * (b.ndim - 2)].mT)
+    return by_gemm(a, transposed(b[(0,) * (b.ndim - 2)]))
 
 
 def _are_of_rank(rank: int, *values: Any) -> bool:

@@ -30,8 +30,8 @@ FAULTS = (
     Fault(
         "hidden_from_modes",
         CALLS,
-        "    if torch._C._len_torch_dispatch_stack():\n        run = operator\n",
-        "",
+        "run = operator if torch._C._len_torch_dispatch_stack() else product.run",
+        "run = product.run",
         "A counter of FLOPs does not see a layer, nor does activation checkpointing by operators.",
     ),
     Fault(
@@ -44,14 +44,21 @@ FAULTS = (
     Fault(
         "gradient_of_x_by_the_weight",
         CALLS,
-        "linear(rows, weight.mT, None), grad) if needs_x",
-        "linear(rows, weight, None), grad) if needs_x",
+        "linear, rows, transposed(weight))",
+        "linear, rows, weight)",
         "A square layer has another layer's gradient.",
+    ),
+    Fault(
+        "gradient_by_rows_of_a_weight_by_columns",
+        CALLS,
+        "_product_in(by_columns[1], linear, *columns)",
+        "linear(*columns, None)",
+        "The gradient of a weight (K, N), as GPT-2 has it, cannot be viewed as torch's can.",
     ),
     Fault(
         "inputs_of_frozen_weights_kept",
         CALLS,
-        "x if needs[3] else None, weight if needs[2] else None",
+        "x if needs[4] else None, weight if needs[3] else None",
         "x, weight",
         "Frozen layers beside LoRA keep their inputs for the backward pass.",
     ),
@@ -73,8 +80,8 @@ FAULTS = (
     Fault(
         "gradient_of_a_matrix_summed",
         CALLS,
-        "ctx.layer = linear, bias is not None and bias.ndim == 2",
-        "ctx.layer = linear, False",
+        "ctx.layer = linear, by_columns, bias is not None and bias.ndim == 2",
+        "ctx.layer = linear, by_columns, False",
         "The gradient of a residual is that of a bias.",
     ),
     Fault(
@@ -270,8 +277,8 @@ FAULTS = (
     Fault(
         "strides_of_a_contiguous_x",
         CALLS,
-        "_matrices(as_matrix(x.detach()), ",
-        "_matrices(x.detach().reshape(m, k), ",
+        "    matrix = as_matrix(x.detach())",
+        "    matrix = x.detach().reshape(-1, x.shape[-1])",
         "A layer of one output has no gradient: its call was made for other strides.",
     ),
     Fault(

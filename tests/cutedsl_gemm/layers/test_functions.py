@@ -177,6 +177,15 @@ def test_linear_takes_torchs_module_of_an_activation_also_in_a_compiled_layer(mo
     assert torch.equal(compiled(X), found)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_compiled_layer_calls_an_activation_that_no_function_computes():
+    """Dynamo follows no epilogue that refers to a module: the activation is one of its own."""
+    torch._dynamo.reset()
+    module = nn.Sequential(nn.Softplus(), nn.Tanh())
+    compiled = torch.compile(linear, backend="aot_eager", fullgraph=True)
+    assert near(compiled(X, WEIGHT, BIAS, module), linear(X, WEIGHT, BIAS, module))
+
+
 def test_a_layer_that_is_differentiated_has_one_plan():
     """Of the kernel that also stores what the derivative needs."""
     linear(X[0], WEIGHT.clone().requires_grad_(), BIAS, "gelu")
@@ -246,10 +255,15 @@ def test_addmm_writes_to_out_which_may_be_c():
     assert torch.equal(c, expected)
 
 
-def test_addmm_does_not_read_c_where_beta_is_0():
+@pytest.mark.parametrize("differentiated", [False, True])
+def test_addmm_does_not_read_c_where_beta_is_0(differentiated):
     a, b = draw(18, 40), draw(40, 72)
-    c = torch.full((18, 72), torch.nan, dtype=a.dtype)
-    assert torch.equal(addmm(c, a, b, beta=0), gemm(a, b))
+    c = torch.full((18, 72), torch.nan, dtype=a.dtype, requires_grad=differentiated)
+    found = addmm(c, a, b, beta=0)
+    assert torch.equal(found, gemm(a, b))
+    if differentiated:
+        (gradient,) = torch.autograd.grad(found.sum(), c)
+        assert torch.equal(gradient, torch.zeros_like(c))
 
 
 BLOCKS = {

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 from torch.autograd.graph import saved_tensors_hooks
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
 from torch.utils._python_dispatch import BaseTorchDispatchMode
@@ -446,6 +447,34 @@ def test_a_compiled_model_has_the_operator_also_under_autocast_and_enabled():
     assert code[0].count("cutedsl_gemm.linear") == 3
 
 
+def in_a_region(layer):
+    return torch.compiler.nested_compile_region(lambda x: layer(x))
+
+
+def in_cond(layer):
+    return lambda x: torch.cond(x.sum() > 0, layer, torch.sin, (x,))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("region", [in_a_region, deep(in_cond)])
+def test_a_region_of_a_compiled_function_has_gradients(region):
+    """Dynamo refuses a region with two inputs in the same memory, as a weight and its .mT."""
+    torch._dynamo.reset()
+    layer, x = convert(nn.Linear(40, 40).bfloat16()), X.abs().requires_grad_()
+    leaves = x, *layer.parameters()
+    found = torch.compile(region(layer), backend="aot_eager", fullgraph=True)(x)
+    gradients = (torch.autograd.grad(y.sum(), leaves) for y in (found, layer(x)))
+    assert all(near(one, other) for one, other in zip(*gradients, strict=True))
+
+
+def test_a_graph_of_make_fx_has_gradients():
+    layer, x = convert(nn.Linear(40, 24).bfloat16()), X[0]
+    leaves = [*layer.parameters()]
+    graph = make_fx(layer)(x)
+    gradients = (torch.autograd.grad(run(x).sum(), leaves) for run in (graph, layer))
+    assert all(near(one, other) for one, other in zip(*gradients, strict=True))
+
+
 A, B, C, RESIDUAL = draw(18, 40), draw(40, 24), draw(24), draw(18, 24)
 ENABLED = {
     "mm": lambda: torch.mm(A, B),
@@ -586,7 +615,23 @@ def test_gradients_of_enabled_are_gemms_after_the_context_too(products):
     assert len(products) == 3
 
 
-@pytest.mark.parametrize("residual", [RESIDUAL, RESIDUAL.mT.contiguous().mT])
+def by_columns(matrix):
+    return matrix.mT.contiguous().mT
+
+
+@pytest.mark.parametrize("a", [A, by_columns(A)])
+@pytest.mark.parametrize("b", [B, by_columns(B)])
+@pytest.mark.parametrize("multiply", [torch.mm, lambda a, b: F.linear(a, b.mT)])
+def test_a_gradient_has_the_strides_of_torchs(a, b, multiply):
+    leaves = [each.detach().requires_grad_() for each in (a, b)]
+    wanted = torch.autograd.grad(multiply(*leaves).sum(), leaves)
+    with enabled():
+        found = torch.autograd.grad(multiply(*leaves).sum(), leaves)
+    assert [each.stride() for each in found] == [each.stride() for each in wanted]
+    assert all(near(one, other) for one, other in zip(found, wanted, strict=True))
+
+
+@pytest.mark.parametrize("residual", [RESIDUAL, by_columns(RESIDUAL)])
 def test_enabled_adds_a_matrix_with_its_gradient(residual, products):
     given = [each.clone().requires_grad_() for each in (residual, A, B)]
     dy = draw(18, 24)

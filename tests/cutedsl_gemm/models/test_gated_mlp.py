@@ -510,6 +510,15 @@ def test_a_module_that_changed_is_recognised_again(products):
     assert isinstance(made.down_proj, Converted)
 
 
+def test_an_mlp_that_is_a_graph_module_can_be_copied_and_compiled_again(products):
+    """`recompile` writes the forward of a GraphModule to its class."""
+    graph = convert(torch.fx.symbolic_trace(Llama().bfloat16()))
+    wanted = graph(X)
+    graph.recompile()
+    for each in (graph, copy.deepcopy(graph)):
+        assert torch.equal(each(X), wanted)
+
+
 def test_a_class_made_of_a_converted_one_stays(products):
     made = convert(Llama().bfloat16())
     made.__class__ = type("Sharded", (type(made),), {})
