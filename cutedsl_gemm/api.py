@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._C import _len_torch_dispatch_stack
 from torch._C._functorch import (
     is_functorch_wrapped_tensor,
     is_legacy_batchedtensor,
@@ -25,7 +24,7 @@ from cutedsl_gemm.explanation import explain
 from cutedsl_gemm.inputs.operands import Value, check_range
 from cutedsl_gemm.inputs.request import Fixed, Function, check_names, epilogue_of, parts_of, request
 from cutedsl_gemm.inputs.tensors import DENSE, aligned, device_of, is_sharded
-from cutedsl_gemm.inputs.transforms import transformed
+from cutedsl_gemm.inputs.transforms import dispatch_modes, transformed
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.ops.derivatives import NO_GRADIENT, Product, apply_product
 from cutedsl_gemm.ops.fused_derivatives import FusedProduct, of_accumulators
@@ -111,7 +110,7 @@ def gemm(
     if (
         is_dynamo_compiling()
         or is_exporting()
-        or _len_torch_dispatch_stack()  # a mode sees operators, not launches
+        or dispatch_modes()
         or (type(a) not in DENSE and _is_fake_or_sharded(a))
     ):
         return _traced(a, b, out, Options(tile, kernel, tune, invariant))
@@ -214,7 +213,7 @@ def fused_product(
     except (TypeError, ValueError, RuntimeError):
         tensors = _tensors(given)
         batched = _any(is_legacy_batchedtensor, *tensors)
-        seen = batched or _len_torch_dispatch_stack()
+        seen = batched or dispatch_modes()
         if seen or is_sharded(*given) or _on_meta(a, b, *tensors):
             return _traced_product(a, b, epilogue, operands, out, options)
         if peek_interpreter_stack() is None:
@@ -224,7 +223,7 @@ def fused_product(
 
 def _compute(*arguments: Any) -> Results:
     """The results without derivatives; by the operator inside a mode, which sees no launches."""
-    return (_traced_product if _len_torch_dispatch_stack() else compute)(*arguments)
+    return (_traced_product if dispatch_modes() else compute)(*arguments)
 
 
 def _transformed_product(

@@ -14,6 +14,9 @@ from torch._C._functorch import peek_interpreter_stack
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 
+# How many TorchDispatchModes are active: they see operators, and no launches of kernels.
+dispatch_modes: Callable[[], int] = torch._C._len_torch_dispatch_stack
+
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from cutedsl_gemm.inputs.operands import Value, check_operand
 from cutedsl_gemm.inputs.problem import TMA
 from cutedsl_gemm.inputs.request import Fixed, Function
 from cutedsl_gemm.inputs.tensors import DENSE, is_sharded
-from cutedsl_gemm.inputs.transforms import transformed
+from cutedsl_gemm.inputs.transforms import dispatch_modes, transformed
 from cutedsl_gemm.inputs.views import rows_of, transposed, unflattened
 from cutedsl_gemm.layers.activations import (
     ACTIVATIONS,
@@ -169,7 +169,7 @@ def _without_activation(x: Any, weight: Any, bias: Any) -> Tensor | None:
     if type(x) in DENSE and type(weight) in DENSE and (bias is None or type(bias) in DENSE):
         found = remembered(_runs, _make, x, weight, bias)
         return None if found is None else computed(found, _sum, linear, x, weight, bias)
-    if torch._C._len_torch_dispatch_stack():
+    if dispatch_modes():
         return None
     return of_shards(linear, TMA.devices, x, weight, bias)
 

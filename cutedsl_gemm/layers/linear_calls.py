@@ -22,6 +22,7 @@ from cutedsl_gemm.calls.fused import compute, fused
 from cutedsl_gemm.inputs.problem import MAX_EXTENT, TMA
 from cutedsl_gemm.inputs.remember import remember
 from cutedsl_gemm.inputs.tensors import column_major, is_sharded
+from cutedsl_gemm.inputs.transforms import dispatch_modes
 from cutedsl_gemm.inputs.views import (
     ByAddress,
     flattener,
@@ -173,7 +174,7 @@ def computed(
     What is saved does not depend on that: a mode may be around one pass of a checkpoint alone.
     `linear` computes the products of the backward pass.
     """
-    run = operator if torch._C._len_torch_dispatch_stack() else product.run
+    run = operator if dispatch_modes() else product.run
     if torch.is_grad_enabled() and (
         x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
     ):

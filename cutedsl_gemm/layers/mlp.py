@@ -25,7 +25,7 @@ from cutedsl_gemm.inputs.operands import check_operand
 from cutedsl_gemm.inputs.pairs import as_parts
 from cutedsl_gemm.inputs.request import Fixed
 from cutedsl_gemm.inputs.tensors import DENSE
-from cutedsl_gemm.inputs.transforms import transformed
+from cutedsl_gemm.inputs.transforms import dispatch_modes, transformed
 from cutedsl_gemm.inputs.views import rows_of
 from cutedsl_gemm.kernels.epilogue.derivative import Stored, in_product, with_stored
 from cutedsl_gemm.kernels.epilogue.traced import traced
@@ -224,7 +224,7 @@ def first_layer(
     layer = GATES[activation][0 if gate_first else 1]
     if len(w1) == 1:
         return layer, w1[0].view(2, w1[0].shape[0] // 2, w1[0].shape[1]).mT
-    parts = None if torch._C._len_torch_dispatch_stack() else as_parts(*w1)
+    parts = None if dispatch_modes() else as_parts(*w1)
     return layer, None if parts is None else parts.mT
 
 

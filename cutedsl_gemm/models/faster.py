@@ -14,7 +14,7 @@ from torch.compiler import is_dynamo_compiling, is_exporting
 from torch.nn import functional as F
 
 from cutedsl_gemm.inputs.tensors import DENSE, column_major, is_sharded
-from cutedsl_gemm.inputs.transforms import in_make_fx, transformed
+from cutedsl_gemm.inputs.transforms import dispatch_modes, in_make_fx, transformed
 from cutedsl_gemm.inputs.views import rows_of, unflattened
 from cutedsl_gemm.layers import linear_calls
 from cutedsl_gemm.layers.linear_calls import (
@@ -73,7 +73,7 @@ def _of_subclasses(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | N
     """The product of fake tensors, or of DTensors; None for those of any other type."""
     if isinstance(x, FakeTensor) and isinstance(weight, FakeTensor):
         return _traced(x, weight, bias) if suits(x, weight, bias) else None
-    if torch._C._len_torch_dispatch_stack():
+    if dispatch_modes():
         return None
     return of_shards(linear, DEVICES, x, weight, bias)
 

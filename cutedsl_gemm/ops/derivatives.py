@@ -15,6 +15,7 @@ from torch import Tensor
 
 from cutedsl_gemm.calls.call import Tile, call
 from cutedsl_gemm.inputs.tensors import aligned_copy, column_major
+from cutedsl_gemm.inputs.transforms import dispatch_modes
 from cutedsl_gemm.select.registry import named
 
 Multiply: TypeAlias = Callable[..., Tensor]  # (a, b, tile=, kernel=, …), as gemm
@@ -38,7 +39,7 @@ class Product(torch.autograd.Function):
         tune: bool,
         invariant: bool,
     ) -> Tensor:
-        if torch._C._len_torch_dispatch_stack():  # a mode sees operators, not launches
+        if dispatch_modes():
             from cutedsl_gemm.ops import operator  # here: it imports this module
 
             return operator.gemm(a, b, None, tile, kernel, tune, invariant)

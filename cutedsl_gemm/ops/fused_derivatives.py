@@ -23,6 +23,7 @@ from cutedsl_gemm.calls.signature import Options
 from cutedsl_gemm.inputs.operands import Value
 from cutedsl_gemm.inputs.request import parts_of
 from cutedsl_gemm.inputs.tensors import aligned_copy, is_one
+from cutedsl_gemm.inputs.transforms import dispatch_modes
 from cutedsl_gemm.kernels.epilogue.derivative import Stored, derivative, recomputed, with_stored
 from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
@@ -228,7 +229,7 @@ class Accumulator(Product):
 
     @staticmethod
     def forward(a: Tensor, b: Tensor, multiply: Multiply, *options: Any) -> Tensor:
-        if torch._C._len_torch_dispatch_stack():  # a mode sees operators, not launches
+        if dispatch_modes():
             from cutedsl_gemm.ops import fused_operator  # here: it imports this module
 
             return fused_operator.fused_product(a, b, ACCUMULATOR, {}, None, Options(*options))[0]

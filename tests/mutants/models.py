@@ -30,7 +30,7 @@ FAULTS = (
     Fault(
         "hidden_from_modes",
         CALLS,
-        "run = operator if torch._C._len_torch_dispatch_stack() else product.run",
+        "run = operator if dispatch_modes() else product.run",
         "run = product.run",
         "A counter of FLOPs does not see a layer, nor does activation checkpointing by operators.",
     ),
