@@ -23,7 +23,7 @@ from ..errors import LayoutError, Undecided
 from ..values.arith import equal
 from ..values.layout import Layout
 from ..values.offsets import steps_of_a_value
-from ..values.steps import too_many
+from ..values.steps import HOW_TO_TRY_MORE, affordable
 from ..values.stride import F2, ArithTuple, E, as_factor, kind, paths_of
 from ..values.swizzle import Swizzle
 from ..values.symbols import at_least, has_symbols, plain
@@ -73,7 +73,8 @@ def _differ(index: int) -> Agreement:
 def agree(left: Stages, right: Stages, count: Any) -> Agreement:
     """Whether ``left(i) == right(i)`` for every i below `count`.
 
-    Raises `Undecided` if symbols leave it open, or if there are too many indices to try.
+    Raises `Undecided` if symbols leave it open, or if they agree at all indices that the `budget`
+    allows and there are more.
 
     >>> agree((Layout((4, 2), (1, 4)),), (Layout(8),), 8).witness
     SameFloors()
@@ -345,19 +346,23 @@ def _counts_in_bits(stage: Any) -> bool:
 # ------------------------------------------------------------------------------ exhaustive
 
 
-#: So many indices are tried before the two sides are compared.
+#: How many indices are tried before the two sides are compared.
 TRIED_TOGETHER = 1 << 12
 
 
 def _by_enumeration(left: Stages, right: Stages, count: Any) -> Agreement:
     if has_symbols((left, right, count)):
         raise Undecided(f"{written(left)}: symbols under a swizzle are beyond every method")
-    if too_many(count * sum(map(steps_of_a_value, left + right))):
-        raise Undecided(f"{count} indices are too many to enumerate")
-    for start in range(0, count, TRIED_TOGETHER):
-        indices = range(start, min(start + TRIED_TOGETHER, count))
+    tried = min(count, affordable(sum(map(steps_of_a_value, left + right))))
+    for start in range(0, tried, TRIED_TOGETHER):
+        indices = range(start, min(start + TRIED_TOGETHER, tried))
         pairs = zip(steps(left, indices), steps(right, indices), strict=True)
         differs = [one != other for one, other in pairs]
         if any(differs):
             return _differ(start + differs.index(True))
+    if tried < count:
+        raise Undecided(
+            f"{written(left)} and {written(right)} agree at the first {tried} of {count} indices, "
+            f"and the others were not tried; {HOW_TO_TRY_MORE}"
+        )
     return Agreement(Exhaustive(), (f"all {count} values were computed and compared",))

@@ -48,6 +48,10 @@ class Equivalent(ChainsAgree):
         """The two layouts."""
         return stages_of(self.a), stages_of(self.b), plain(size(self.a))
 
+    def written_sides(self) -> tuple[str, str]:
+        """The two layouts, as the sentence writes them."""
+        return str(self.a), str(self.b)
+
     def conditions(self) -> list[tuple[Claim, Any, str]]:
         """They have the same size."""
         sizes = [plain(size(layout)) for layout in (self.a, self.b)]

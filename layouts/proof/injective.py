@@ -10,6 +10,7 @@ proved: (4,8):(1,5) is injective
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 from ..algebra import composition, gf2
@@ -18,7 +19,7 @@ from ..errors import LayoutError, Undecided
 from ..values.arith import less
 from ..values.layout import Layout, cosize
 from ..values.offsets import each_offset, steps_of_a_value
-from ..values.steps import too_many
+from ..values.steps import HOW_TO_TRY_MORE, affordable
 from ..values.stride import F2, ArithTuple, E, as_factor, kind_of, paths_of
 from ..values.swizzle import ComposedLayout, Swizzle, layout_for
 from ..values.symbols import at_least, free_symbols, plain
@@ -295,20 +296,23 @@ def collided(statement: Any, layout: Layout | ComposedLayout, first: int, second
 def index_of_offsets(statement: Any, layout: Layout | ComposedLayout) -> dict[Any, int] | Proof:
     """The index of every offset of `layout`, or the refutation of `statement` if two collide.
 
-    Raises `Undecided` if there are symbols or too many indices.
+    Raises `Undecided` if there are symbols, or if no two of the indices that the `budget` allows
+    collide and there are more.
     """
     count = size(layout)
     if free_symbols(statement):
         raise Undecided(f"{written(stages_of(layout))}: symbols in it are beyond every method")
-    if too_many(count * steps_of_a_value(layout)):
-        raise Undecided(
-            f"{statement.sentence()}: not decided, and {count} indices are too many to enumerate"
-        )
+    tried = min(count, affordable(steps_of_a_value(layout)))
     index_of: dict[Any, int] = {}
-    for index, offset in enumerate(each_offset(layout)):
+    for index, offset in enumerate(islice(each_offset(layout), tried)):
         other = index_of.setdefault(offset, index)
         if other != index:
             return collided(statement, layout, other, index)
+    if tried < count:
+        raise Undecided(
+            f"{statement.sentence()}: not decided. The first {tried} of {count} indices have "
+            f"distinct offsets, and the others were not tried; {HOW_TO_TRY_MORE}"
+        )
     return index_of
 
 

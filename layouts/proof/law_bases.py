@@ -40,6 +40,11 @@ class ChainsAgree(Statement):
         """Left, right, and the number of indices; the indices have the coordinates of the left."""
         raise NotImplementedError
 
+    def written_sides(self) -> tuple[str, str]:
+        """Left and right as a message writes them."""
+        left, right, _ = self.sides()
+        return written(left), written(right)
+
     def conditions(self) -> list[tuple[Claim, Any, str]]:
         """What must hold besides: claims that need no witness, each with an index at which it would
         fail, and what to say then."""
@@ -72,9 +77,10 @@ class ChainsAgree(Statement):
 def _differs(law: ChainsAgree, same: SameFunction, index: Any) -> Proof:
     proof = failed(law, same, index)
     index, coord, left, right, _ = proof.counterexample._fields()  # type: ignore[union-attr]
+    one, other = law.written_sides()
     reason = (
-        f"at index {index}, coordinate {text(coord)}, {written(same.left)} is {text(left)} and "
-        f"{written(same.right)} is {text(right)}"
+        f"at index {index}, coordinate {text(coord)}, {one} is {text(left)} and {other} is "
+        f"{text(right)}"
     )
     return Proof(law, False, (reason,), proof.counterexample)
 

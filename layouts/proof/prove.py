@@ -142,8 +142,9 @@ def prove(statement: Any) -> Proof:
     A statement with symbols is about all their values.  If no method proves it, small values of the
     symbols are tried, and the first that fail refute it.
 
-    Raises `LayoutError`, naming what could not be shown, if no method decides the statement and
-    there are too many indices to try them all.
+    Without a method that decides the statement, indices are tried one by one, as many as the
+    `budget` allows.  Raises `Undecided`, naming what could not be shown, if there are more and none
+    of those refutes it.
 
     >>> from layouts import Bijective, ComposedLayout, Layout, Swizzle
     >>> bool(prove(Bijective(ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1))))))

@@ -13,10 +13,13 @@ from contextvars import ContextVar, Token
 from ..errors import LayoutError, Undecided
 from .tuples import is_int
 
-__all__ = ["Steps", "budget", "too_many"]
+__all__ = ["HOW_TO_TRY_MORE", "Steps", "affordable", "budget", "too_many"]
 
 #: The steps of one search, unless `budget` sets another number: about a second.
 STEPS = 1 << 20
+
+#: The end of a message that a search ran out of steps.
+HOW_TO_TRY_MORE = "layouts.budget(steps) sets how many steps a search may take"
 
 _most: ContextVar[int] = ContextVar("steps", default=STEPS)
 
@@ -63,6 +66,16 @@ def too_many(count: int) -> bool:
     return count > _most.get()
 
 
+def affordable(steps: int) -> int:
+    """How many indices a search may try that takes `steps` steps for each.
+
+    >>> with budget(1000):
+    ...     affordable(3)
+    333
+    """
+    return _most.get() // steps
+
+
 class Steps:
     """The steps that are left to one search."""
 
@@ -78,5 +91,5 @@ class Steps:
         if self.left < 0:
             raise Undecided(
                 f"{self.what} is not decided: the search was given up after {_most.get()} steps; "
-                f"layouts.budget(steps) sets how many it may take"
+                f"{HOW_TO_TRY_MORE}"
             )

@@ -20,6 +20,7 @@ from layouts import (
     Swizzle,
     SwizzleInvolution,
     Undecided,
+    budget,
     equivalent,
     prove,
     symbols,
@@ -64,9 +65,44 @@ def test_prove_takes_a_statement_alone(other):
         prove(other)
 
 
-def test_what_is_out_of_reach_says_so():
-    with pytest.raises(LayoutError, match="too many to enumerate"):
-        prove(Injective(ComposedLayout(Layout((3, 5), (1, 7)), 1, Layout(1 << 23))))
+def test_what_is_out_of_reach_says_how_many_indices_were_tried_and_how_to_try_more():
+    chain = ComposedLayout(Layout((3, 5), (1, 7)), 1, Layout(1 << 23))
+    with (
+        budget(3000),
+        pytest.raises(Undecided, match=r"The first 1500 of 8388608 indices .* layouts\.budget\("),
+    ):
+        prove(Injective(chain))
+    tile = Layout((1000, 520), (520, 1))
+    unread = Swizzle(3, 3, 30) @ tile
+    both = r"S<3,3,30> o \(1000,520\):\(520,1\) and \(1000,520\):\(520,1\) agree at the first 1000 "
+    with budget(3000), pytest.raises(Undecided, match=both + r"of 520000 .* layouts\.budget\("):
+        prove(Equivalent(unread, tile))
+
+
+def test_a_difference_at_one_of_the_first_indices_refutes_also_where_there_are_too_many():
+    tile = Layout((1000, 520), (520, 1))
+    with budget(30):  # ten indices of two stages and one
+        proof = prove(Equivalent(Swizzle(3, 3, 3) @ tile, tile))
+    assert not proof
+    assert proof.counterexample.index == 8
+    assert proof.verify()
+
+
+def test_a_refuted_equivalence_writes_its_sides_as_its_sentence_does():
+    tile = Layout((8, 64), (64, 1))
+    (reason,) = prove(Equivalent(Swizzle(3, 3, 3) @ tile, tile)).reason
+    assert reason == (
+        "at index 1, coordinate (1,0), S<3,3,3> o 0 o (8,64):(64,1) is 72 and (8,64):(64,1) is 64"
+    )
+
+
+def test_a_collision_of_the_first_indices_refutes_also_where_there_are_too_many():
+    halves = ComposedLayout(Layout((3, 5), (1, 1)), 0, Layout(1 << 40))
+    for statement in (Injective(halves), Bijective(halves)):
+        with budget(16):  # eight indices of two stages
+            proof = prove(statement)
+        assert not proof
+        assert proof.verify()
 
 
 def test_statements_for_all_values_of_symbols():
@@ -168,6 +204,6 @@ def test_the_same_stages_are_applied_to_the_same_values():
 
 
 def test_indices_of_slow_kinds_take_more_steps():
-    a = ComposedLayout(Layout((5, 1000, 3), (2 * E(0), 3 * E(0), E(1))), 8, Layout((60_000, 7)))
-    with pytest.raises(Undecided, match="too many to enumerate"):
+    a = ComposedLayout(Layout((5, 1000, 3), (E(0), 5 * E(0), E(1))), 8, Layout((60_000, 7)))
+    with pytest.raises(Undecided, match="The first 41943 of 420000 indices"):
         prove(Injective(a))
