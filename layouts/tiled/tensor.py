@@ -90,7 +90,9 @@ class Tensor(Composable):
         index = added(self.offset, self.layout(coord))
         return index if self.data is None else self.data[self._in_data(index, coord)]
 
-    __call__ = __getitem__
+    def __call__(self, *coord: IntTuple) -> Any:
+        """``T(1, 2)`` is ``T[1, 2]``, as a layout is called."""
+        return self[coord[0] if len(coord) == 1 else coord]
 
     def __setitem__(self, coord: IntTuple, value: Any) -> None:
         """Sets the element at an index or a coordinate; with None in it, `store` to those modes.

@@ -62,6 +62,13 @@ def test_an_element_is_that_of_the_data_at_the_offset_of_the_layout(layout):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_a_tensor_is_called_with_one_coordinate_or_several_as_a_layout_is(layout):
+    tensor = filled(layout)
+    assert tensor(1, 5) == tensor((1, 5)) == tensor(1 + 4 * 5) == tensor[1, 5]
+    assert tensor(1, None).load().tolist() == tensor[1, None].load().tolist()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_a_slice_has_the_elements_of_its_row_or_column(layout):
     tensor = filled(layout)
     for row in range(4):
