@@ -75,8 +75,8 @@ def power(base: Any, exponent: Any) -> Any:
     return base**exponent
 
 
-def _arith_tuple(*coordinate: Any) -> Any:
-    """C++ ``ArithTuple(0,0)``: the coordinate at which a tensor of coordinates starts."""
+def _start(*coordinate: Any) -> Any:
+    """C++ ``ArithTuple(0,0)`` and ``counting_iter(0)``: where a tensor without data starts."""
     return tuple(coordinate)
 
 
@@ -90,7 +90,8 @@ CONSTRUCTORS: dict[str, Any] = {
     "ComposedLayout": ComposedLayout,
     "E": E,
     "F2": F2,
-    "ArithTuple": _arith_tuple,
+    "ArithTuple": _start,
+    "counting_iter": _start,
     "floor": _rounding("floor", math.floor),
     "ceiling": _rounding("ceiling", math.ceil),
     "Mod": _modulo,

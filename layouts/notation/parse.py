@@ -9,6 +9,10 @@
     Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)
                                          C++, a swizzle on the bytes of a pointer to 16-bit elements
     tensor<ptr<f16, smem, align<128>, S<3,4,3>> o (8,64):(64,1)>    the same, as the DSL prints it
+    tmem_[32b](0x0000.0000) o (_128,_64):(_65536,_1)   GMMA::DescriptorIterator o (_1,_4):(_0,_2)
+    smem_subptr[4b](0x400.0) o (_8,_64):(_64,_1)   counting_iter(0) o (_4,_8):(_8,_1)
+                                         C++ tensors: their layouts, without the pointer
+    Layout<Shape<_4,_8>,Stride<_8,_1>>   a C++ type, also with cute::, tuple and C<4> or Int<4>
     (4,8):(1@1,1@0)   E<0>               strides that are coordinates
     (4,2):(F1,F5)                        strides that XOR, as PyCuTe prints them
     (4,8)   (4:1,_)                      a shape alone; a tiler

@@ -10,7 +10,7 @@
     factor     = {-} power
     power      = suffixed [** integer] {@ integer}
     suffixed   = value {[ entries ] | ( entries )}  a mode; an offset
-    value      = integer | swizzle | pointer | name [( arguments )] | ( entries )
+    value      = integer | swizzle | pointer | name [( arguments )] | ( entries ) | type < entries >
     entries    = [expression {, expression} [,]]
     arguments  = the same; an argument may also be name = expression, and any entry a string: in
                  quotation marks, or with dots between its words, as in ldmatrix.x4
@@ -231,12 +231,14 @@ class Reader:
         return value
 
     def value(self) -> Any:
-        """value = integer | swizzle | pointer | name [( entries )] | ( entries )"""
+        """value = integer | swizzle | pointer | name [( entries )] | ( entries ) | type"""
         if self.kind in VALUES:
             start, value_of = self.start, VALUES[self.kind]
             return self.apply(start, value_of, self.advance())
         if self.kind == "name":
             return self.named()
+        if self.kind == "type":
+            return self.type()
         if self.token in CLOSING:
             return self.parenthesised()
         if self.token == "tensor<":
@@ -252,6 +254,12 @@ class Reader:
         entries, trailing = self.entries()
         grouped = len(entries) == 1 and isinstance(entries[0], (Layout, ComposedLayout, Swizzle))
         return entries[0] if grouped and not trailing else tuple(entries)
+
+    def type(self) -> Any:
+        """type < entries >, as a C++ compiler prints it: Layout<Shape<_4,C<8>>,Stride<_8,_1>>."""
+        at, name = self.start, self.advance()
+        entries, _ = self.entries()
+        return self.apply(at, TYPES.get(name, _tuple), *entries)
 
     def tensor(self) -> Any:
         """tensor< expression >, as the DSL prints it."""
@@ -404,10 +412,24 @@ def _composed(parts: list[Any]) -> Any:
 
 
 def _from_origin(origin: Any, layout: Any) -> Any:
-    """The layout of a tensor of coordinates, which must start at 0."""
+    """The layout of a tensor of coordinates, or of a counting tensor, which must start at 0."""
     if any(leaves(origin)):
         raise LayoutError(
             f"a tensor of coordinates that starts at {text(origin)} is not a layout: omit the "
             f"start, and add it to the coordinates that the layout gives"
         )
     return layout
+
+
+def _tuple(*entries: Any) -> Any:
+    return entries
+
+
+#: A class template of C++ → what it makes of its arguments; others are tuples of them.
+TYPES: dict[str, Callable[..., Any]] = {
+    "C": operator.index,
+    "Int": operator.index,
+    "Layout": Layout,
+    "ComposedLayout": lambda *parts: _composed([*parts]),
+    "smem_ptr_flag_bits": Pointer,
+}

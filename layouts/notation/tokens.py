@@ -20,26 +20,29 @@ TOKEN = (
     rf"(?P<swizzle>(?:Sw?|Swizzle)<{SWIZZLE}(?:>|(?=\s*(?:o|$)))"  # the DSL prints S<2,0,-3 o 0 o
     rf"|Swizzle\({SWIZZLE}\)"
     r"|SW_(\d+)_(\d+)_(-?\d+))"
-    r"|(?P<cpp_pointer>_?(?:\w+_)?ptr\[(\d+)b\]\(([^()]*)\))"
+    r"|(?P<cpp_pointer>(?:_?(?:\w+_)?(?:sub)?ptr|tmem_)\[(\d+)b\]\(([^()]*)\))"
+    r"|(?P<descriptors>[GU]MMA::DescriptorIterator)"
     rf"|(?P<dsl_pointer>ptr<\s*[a-z]+(\d+)[^<>,]*(?:,[^<>,]*)?(?:,\s*align<\d+>)?"
     rf"(?:\s*,\s*S<{SWIZZLE}>?)?>)"
     r"|(?P<basis>E<[\d\s,]*>)"
     r"|(?P<xor>F\d+(?![\w(]))"
-    r"|(?P<unknown>\?(?:\{[^}]*\})?)"
+    r"|(?P<unknown>\?(?:\{[^}]*\})?|int\b)"
     r"|(?P<integer>_?\d+(?:@\d+)*(?![.\d]))"
     r"|(?P<sign>tensor<|//|\*\*|[][():,;<>@=+*/%∘-]|o(?![A-Za-z]))"
+    r"|(?P<type>(?:Layout|ComposedLayout|Shape|Stride|Tile|tuple|C|Int|smem_ptr_flag_bits)(?=<))"
     r"|(?P<dotted>[A-Za-z_]\w*(?:\.\w+)+)"
     r"|(?P<name>[A-Za-z_]\w*)"
     r"|(?P<quoted>\"[^\"]*\"|'[^']*')"
 )
 
-#: Between tokens: blanks, and the MLIR type around a printed layout.
-BLANK = r'(?:\s|!cute\.\w+<"|">)*'
+#: Between tokens: blanks, C++'s namespace, and the MLIR type around a printed layout.
+BLANK = r'(?:\s|cute::|!cute\.\w+<"|">)*'
 
 #: The beginning of a keyword argument.
 ASSIGNED = r"[A-Za-z]\w*\s*="
 
-HEXADECIMAL = r"0x[0-9a-fA-F]+"
+#: An address, and after a dot the bit of a sub-byte element in it.
+ADDRESS = r"(0x[0-9a-fA-F]+)(?:\.(\d+))?"
 
 
 @cache
@@ -49,9 +52,9 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 class Pointer:
-    """A printed pointer: the bits of an element, the swizzle on its bytes, its address."""
+    """A printed pointer: the bits of an element, the swizzle on its bytes, its address in bits."""
 
-    def __init__(self, bits: int, swizzle: Swizzle | None, address: int) -> None:
+    def __init__(self, bits: int, swizzle: Swizzle | None = None, address: int = 0) -> None:
         self.bits, self.swizzle, self.address = bits, swizzle, address
 
     def over(self, layout: Layout) -> Layout | ComposedLayout:
@@ -59,13 +62,13 @@ class Pointer:
         if self.swizzle is None:
             return layout
         on_elements = self.swizzle.recast(8, self.bits)
-        if self.address * 8 % self.bits:
+        if self.address % self.bits:
             raise LayoutError(
-                f"ptr[{self.bits}b]({self.address:#x}): the address must be a multiple of "
-                f"{self.bits} bits; write the address of an element"
+                f"ptr[{self.bits}b] at byte {self.address / 8:g}: the address must be a multiple "
+                f"of {self.bits} bits; write the address of an element"
             )
         period = 1 << (on_elements.source | on_elements.target).bit_length()
-        inside = self.address * 8 // self.bits % period
+        inside = self.address // self.bits % period
         return ComposedLayout(on_elements, inside, layout, self.bits)
 
 
@@ -74,14 +77,24 @@ def _swizzle(found: re.Match[str]) -> Swizzle:
 
 
 def _cpp_pointer(found: re.Match[str]) -> Pointer:
-    bits, address = re.findall(r"ptr\[(\d+)b\]\((.*)\)", found["cpp_pointer"])[0]
-    return Pointer(int(bits), None, int(address, 16) if re.fullmatch(HEXADECIMAL, address) else 0)
+    bits, written = re.findall(r"\[(\d+)b\]\((.*)\)", found["cpp_pointer"])[0]
+    address = re.fullmatch(ADDRESS, written)
+    return Pointer(int(bits), None, _bits(*address.groups("0")) if address else 0)
+
+
+def _bits(byte: str, bit: str) -> int:
+    return 8 * int(byte, 16) + int(bit)
+
+
+def _descriptors(_: re.Match[str]) -> Pointer:
+    """Those of wgmma and tcgen05.mma; their layout counts steps of 16 bytes."""
+    return Pointer(128)
 
 
 def _dsl_pointer(found: re.Match[str]) -> Pointer:
     bits = re.findall(r"ptr<\s*[a-z]+(\d+)", found["dsl_pointer"])[0]
     swizzle = re.search(rf"S<{SWIZZLE}", found["dsl_pointer"])
-    return Pointer(int(bits), Swizzle(*map(int, swizzle.groups())) if swizzle else None, 0)
+    return Pointer(int(bits), Swizzle(*map(int, swizzle.groups())) if swizzle else None)
 
 
 def _basis(found: re.Match[str]) -> Any:
@@ -114,6 +127,7 @@ def _unknown(found: re.Match[str]) -> Any:
 VALUES: dict[str, Callable[[re.Match[str]], Any]] = {
     "swizzle": _swizzle,
     "cpp_pointer": _cpp_pointer,
+    "descriptors": _descriptors,
     "dsl_pointer": _dsl_pointer,
     "basis": _basis,
     "xor": _xor,

@@ -65,6 +65,13 @@ def test_parse(text, value):
         ("[4:1;2:1]", (Layout(4), Layout(2))),  # a tiler, in the DSL
         ("ptr[16b](0x7feee1fffbe0) o (_2,_2):(_1,_32)", Layout((2, 2), (1, 32))),
         ("gmem_ptr[32b](0x7f00) o (8,4):(4,1)", Layout((8, 4), (4, 1))),
+        ("subptr[4b](0x7f00.4) o (_8,_4):(_4,_1)", Layout((8, 4), (4, 1))),
+        ("smem_subptr[4b](0x7f00.0) o (_8,_4):(_4,_1)", Layout((8, 4), (4, 1))),
+        ("tmem_[32b](0x0000.0000) o (_128,_64):(_65536,_1)", Layout((128, 64), (65536, 1))),
+        ("GMMA::DescriptorIterator o (_1,_1,_4):(_0,_0,_2)", Layout((1, 1, 4), (0, 0, 2))),
+        ("UMMA::DescriptorIterator o (_1,_1,_4):(_0,_0,_2)", Layout((1, 1, 4), (0, 0, 2))),
+        ("counting_iter(0) o (4,8):(8,1)", ROW_MAJOR),
+        ("counting_iter(_0) o (_4,_8):(_8,_1)", ROW_MAJOR),
         ("tensor<ptr<f16, smem, align<128>> o (4,8):(8,1)>", ROW_MAJOR),
         ('!cute.layout<"(4,8):(8,1)">', ROW_MAJOR),
         ('!cute.composed_layout<"S<3,3,3> o 0 o (8,64):(64,1)">', TILE),
@@ -90,6 +97,28 @@ def test_parse_reads_what_cute_and_pycute_print(text, value):
     if isinstance(value, (Layout, ComposedLayout)):
         assert parse(str(value)) == value
         assert parse(repr(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Layout<Shape<_4,_8>,Stride<_8,_1>>", ROW_MAJOR),
+        ("Layout<Shape<_4,_8>,Stride<Int<8>,C<1>>>", ROW_MAJOR),
+        ("cute::Layout<cute::tuple<_2, cute::C<4> >, cute::tuple<cute::C<4>, cute::C<1> > >",
+         Layout((2, 4), (4, 1))),
+        ("Layout<Shape<Shape<_2,_2>,_8>>", Layout(((2, 2), 8))),
+        ("Layout<_8,_2>", Layout(8, 2)),
+        ("Layout<Shape<_8>>", Layout((8,))),
+        ("Shape<_4,Shape<_2,_8>>", (4, (2, 8))),
+        ("Tile<Layout<_4,_1>,_8>", (Layout(4), 8)),
+        ("ComposedLayout<Swizzle<3,3,3>,_0,Layout<Shape<_8,_64>,Stride<_64,_1>>>", TILE),
+        ("cute::ComposedLayout<cute::Swizzle<3, 4, 3>, cute::smem_ptr_flag_bits<16>, cute::Layout<"
+         "cute::tuple<cute::C<8>, cute::C<64> >, cute::tuple<cute::C<64>, cute::C<1> > > >",
+         ComposedLayout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1)), unit=16)),
+    ],
+)  # fmt: skip
+def test_parse_reads_the_types_of_cpp(text, value):
+    assert parse(text) == value
 
 
 @pytest.mark.parametrize(
@@ -132,6 +161,11 @@ def test_an_address_inside_an_element_is_refused(bits, address):
         parse(f"Sw<3,4,3>_smem_ptr[{bits}b]({address:#x}) o 128:1")
 
 
+def test_the_address_of_a_subbyte_pointer_counts_bits():
+    value = parse("Sw<3,4,3>_smem_subptr[4b](0x81.4) o 64:1")
+    assert value == ComposedLayout(Swizzle(3, 5, 3), 2 * 0x81 + 1, Layout(64), unit=4)
+
+
 def test_an_element_of_0_bits_is_refused():
     with pytest.raises(LayoutError, match="unit 0"):
         parse("Sw<3,4,3>_smem_ptr[0b](0x80) o 128:1")
@@ -145,7 +179,13 @@ def test_elements_of_32_and_8_bits():
 
 
 @pytest.mark.parametrize(
-    "text", ["(?{div=8},8):(1,?{div=8})", "(?,8):(1,8)", "(4,?{i64 div=4}):(1,4)"]
+    "text",
+    [
+        "(?{div=8},8):(1,?{div=8})",
+        "(?,8):(1,8)",
+        "(4,?{i64 div=4}):(1,4)",
+        "Layout<Shape<_4,int>,Stride<_1,_4>>",
+    ],
 )
 def test_a_runtime_value_raises_with_advice(text):
     with pytest.raises(LayoutError, match="write the number, or a symbol such as m, or 8\\*m"):
@@ -180,6 +220,10 @@ def test_a_runtime_value_raises_with_advice(text):
         ("tensor<4:1", "expected '>'", 10),
         ("tensor<(1,2) o (8,6):(1@0,1@1)>", "starts at \\(1,2\\)", 15),
         ("ptr<f16, smem, align<128>>", "a layout after the pointer", 26),
+        ("GMMA::DescriptorIterator", "a layout after the pointer", 24),
+        ("counting_iter(5) o 8:1", "starts at \\(5\\)", 19),
+        ("Layout<Shape<_4,_8>,_1>", "the same nesting", 0),
+        ("Layout<Shape<_4,_8>", "expected ',' or '>'", 19),
         ("1@x", "written 1@0", 1),
         ("9**9**9", "the end", 4),
         ("9**999", "at most 64", 0),
