@@ -10,6 +10,7 @@ by 1 together.  Three ways find the largest, the first that applies:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from math import gcd
@@ -71,7 +72,8 @@ def max_common_vector(a: Layout | ComposedLayout, b: Layout | ComposedLayout) ->
     first alone, and neither layout needs to begin at offset 0.  So a swizzle limits the result to
     the elements that it keeps together, and an offset that is not aligned to them limits it more.
     With symbols, the result is the largest that is proved, and so it is if neither modes nor bits
-    decide and the pairs of offsets are more than the `budget` allows.
+    decide and the pairs of offsets are more than the `budget` allows.  Where several indices have
+    one pair of offsets, there may be a larger vector.
 
     Raises `LayoutError` if A or B gives coordinates.
 
@@ -209,13 +211,14 @@ def _common_indices(a: Bits, b: Bits, most: int | None = None) -> Iterator[int]:
 
 def _by_offsets(a: Any, b: Any, count: int) -> int:
     """The largest number that divides the length of every run of pairs of offsets that rise by 1
-    together."""
+    together, all of them at as many indices."""
     indices = list(range(count))
     own, other = offsets_at(a, indices), offsets_at(b, indices)
     beyond = max(own) + 2  # keys are consecutive only where the offsets rise together
-    keys = sorted({(x - y) * beyond + x for x, y in zip(own, other, strict=True)})
-    ends = [k for k, (key, following) in enumerate(pairwise(keys), 1) if following != key + 1]
-    return gcd(*ends, len(keys))
+    indices_of = Counter((x - y) * beyond + x for x, y in zip(own, other, strict=True))
+    pairs = pairwise(sorted(indices_of.items()))
+    ends = [k for k, ((key, n), after) in enumerate(pairs, 1) if after != (key + 1, n)]
+    return gcd(*ends, len(indices_of))
 
 
 # ---------------------------------------------------------------------------------- the first

@@ -5,6 +5,7 @@ force confirms, within its limits, that there was nothing to return.
 """
 
 import random
+from collections import Counter
 from functools import reduce
 from itertools import product as cartesian
 from math import gcd, prod
@@ -602,8 +603,7 @@ def test_common_vectors_are_contiguous_in_both_and_the_largest():
         vector = max_common_vector(a, b)
         if all(len({pair[k] for pair in pairs}) == len(pairs) for k in (0, 1)):
             assert vector == gcd(*run_lengths({*pairs}))
-        elif len({*pairs}) == len(pairs):
-            assert gcd(*run_lengths({*pairs})) % vector == 0
+        assert is_cut_into(vector, pairs)
         if a(0) == b(0) == 0:
             common = attempt(max_common_layout, a, b)
             assert common is not None
@@ -612,6 +612,27 @@ def test_common_vectors_are_contiguous_in_both_and_the_largest():
                 assert [layout(i) for i in offsets(common)] == [*range(size(common))]
         longest = max(longest, vector)
     assert longest > 16
+
+
+def is_cut_into(vector, pairs):
+    """Whether the pairs are some number of runs of `vector` that rise by 1 in both."""
+    left = Counter(pairs)
+    for x, y in sorted(left):
+        begins = left[x, y]
+        for k in range(vector if begins else 0):
+            left[x + k, y + k] -= begins
+            if left[x + k, y + k] < 0:
+                return False
+    return True
+
+
+def test_indices_that_share_a_pair_of_offsets_are_cut_into_vectors_too():
+    overlapping = ComposedLayout(Swizzle(1, 0, 1), 2, Layout((4, 3), (1, 2)))
+    pairs = [(offset, offset) for offset in offsets(overlapping)]
+    assert sorted({*pairs}) == [(k, k) for k in range(2, 10)]  # a run of 8, of 12 indices
+    vector = max_common_vector(overlapping, overlapping)
+    assert vector > 1
+    assert is_cut_into(vector, pairs)
 
 
 def run_lengths(pairs):
