@@ -3,6 +3,7 @@
 python -m layouts "S<3,3,3> o 0 o (8,64):(64,1)"
 python -m layouts "logical_divide((8,8):(8,1), <4:1,2:1>)" --svg tiles.svg
 python -m layouts "compare(naive=(8,64):(64,1), padded=(8,64):(72,1))" --show bank
+python -m layouts "sectors(32:1)" --unit 32
 python -m layouts stmatrix      lanes, addresses and banks of an epilogue: naive, padded, swizzled
 """
 
@@ -17,7 +18,7 @@ from typing import Any
 
 from . import __version__
 from .draw import Table
-from .draw.summary import Answer, answer, facts, words
+from .draw.summary import answer, facts, words
 from .errors import LayoutError
 from .notation.expression import operations
 
@@ -34,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")  # what an encoding lacks, such as × in cp1252
     options = _parser().parse_args(arguments)
     try:
-        _show(answer(REPORTS.get(options.expression, options.expression)), options)
+        _show(REPORTS.get(options.expression, options.expression), options)
         print(end="", flush=True)
     except LayoutError as error:
         print(error, file=sys.stderr)
@@ -66,9 +67,15 @@ def _parser() -> argparse.ArgumentParser:
         "--unit",
         type=int,
         metavar="BITS",
-        help="bits of one offset of a layout without a unit of its own: 8 for bytes (default 16)",
+        help="bits of one offset of a layout without a unit of its own: 8 for bytes (default 16); "
+        "an operation that takes a unit gets it",
     )
-    add("--banks", type=int, metavar="BYTES", help="bytes of one of the 8 colours (default 16)")
+    add(
+        "--banks",
+        type=int,
+        metavar="BYTES",
+        help="bytes per colour (there are 8 colours; default 16)",
+    )
     add("--show", choices=("offset", "byte", "bank"), help="what a cell shows (default offset)")
     add(
         "--width",
@@ -95,16 +102,17 @@ def _file(text: str) -> Path:
     return Path(text)
 
 
-def _show(found: Answer, options: argparse.Namespace) -> None:
-    value = found.value
+def _show(expression: str, options: argparse.Namespace) -> None:
     asked = {name: getattr(options, name) for name in ("unit", "banks", "show")}
     given = {name: x for name, x in asked.items() if x is not None}
-    layout = found.layout
-    drawn = found.picture(**given)
-    if drawn is None and given:
+    found = answer(expression, **given)
+    value, layout = found.value, found.layout
+    left = {name: x for name, x in given.items() if name not in found.taken}
+    drawn = found.picture(**left)
+    if drawn is None and left:
         raise LayoutError(
-            f"--{', --'.join(given)}: the value has no table; give what an operation takes to the "
-            f"operation, as in banks(..., unit=8)"
+            f"--{', --'.join(left)}: no operation of the expression takes it, and the value has no "
+            f"table"
         )
     if drawn is None:
         print(layout if layout is not None else words(value))

@@ -29,20 +29,23 @@ class Answer(Value):
     `layout`  the layout that draws it, or None: the compact one for a shape that is written out,
               blocks for a swizzle
     `asked`   the operation and its arguments, if the expression is one call
+    `taken`   the names of the defaults that an operation took
     """
 
-    __slots__ = __match_args__ = ("value", "layout", "asked")
+    __slots__ = __match_args__ = ("value", "layout", "asked", "taken")
     value: Any
     layout: Layout | ComposedLayout | None
     asked: tuple[Callable[..., Any], tuple[Any, ...]] | None
+    taken: frozenset[str]
 
     def __init__(
         self,
         value: Any,
         layout: Layout | ComposedLayout | None,
         asked: tuple[Callable[..., Any], tuple[Any, ...]] | None,
+        taken: frozenset[str],
     ) -> None:
-        self._set(value, layout, asked)
+        self._set(value, layout, asked, taken)
 
     def picture(self, **given: Any) -> Table | None:
         """The layouts of the operation, or else the value, as a table; see the function `picture`.
@@ -65,7 +68,8 @@ def answer(expression: str, **defaults: Any) -> Answer:
     """
     value, reader = read(expression, **defaults)
     is_shape = reader.is_literal and _is_shape(value)
-    return Answer(value, Layout(value) if is_shape else drawable(value), reader.asked)
+    layout = Layout(value) if is_shape else drawable(value)
+    return Answer(value, layout, reader.asked, frozenset(reader.taken))
 
 
 def _is_shape(value: Any) -> bool:

@@ -61,7 +61,8 @@ class Reader:
     """Reads one expression from left to right; `kind` and `token` are those of the current token.
 
     `names` maps names to values; any other name is a symbol.  Error messages begin with `prefix`.
-    `defaults` are keyword arguments for each operation that has them and is not given them.
+    `defaults` are keyword arguments for each operation that has them and is not given them; `taken`
+    are the names of those that an operation took.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class Reader:
             )
         self.expression, self.names, self.prefix = expression, names, prefix
         self.defaults = defaults
+        self.taken: set[str] = set()
         self.end = self.depth = 0
         self.calls = 0  # of operations, around the current token
         self.stride_at = -1  # where the last stride begins
@@ -344,6 +346,7 @@ class Reader:
         for key, value in self.defaults.items():
             if key in bound.signature.parameters and key not in bound.arguments:
                 keywords[key] = value
+                self.taken.add(key)
         for given in (*arguments, *keywords.values()):
             if getattr(given, "is_Symbol", False) and len(str(given)) >= SHORTEST_WORD:
                 hint = f"; {given} is a symbol here, and '{given}' would be a string"

@@ -81,6 +81,24 @@ def test_options_change_the_table(capsys):
     assert "columns 0 to 7 of 64" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("expression", "unit"),
+    [
+        ("sectors(32:1{})", "32"),
+        ("banks((8,8):(8,1), 'ldmatrix.x1', lanes=8:1{})", "128"),
+        ("compare(naive=(8,64):(64,1), padded=(8,64):(72,1){})", "128"),
+        ("table((8,64):(64,1){})", "8"),
+        ("prove(ConflictFree(8:64{}))", "8"),
+    ],
+)
+def test_an_operation_takes_the_option_that_is_one_of_its_arguments(expression, unit, capsys):
+    assert main([expression.format(f", unit={unit}")]) == 0
+    written = capsys.readouterr().out
+    assert main([expression.format(""), "--unit", unit]) == 0
+    assert capsys.readouterr().out == written
+    assert (main([expression.format("")]), capsys.readouterr().out) != (0, written)
+
+
 @pytest.mark.parametrize("name", ["svg", "html", "latex"])
 def test_a_file_is_written(name, tmp_path, capsys):
     file = tmp_path / "picture"
@@ -97,7 +115,8 @@ def test_a_file_is_written(name, tmp_path, capsys):
         ["composition((4,3):(1,100), 4:3)"],
         ["nonsense((4,8))"],
         ["(4,8)", "--unit", "0"],
-        ["wavefronts(8:64)", "--unit", "8"],
+        ["size((4,8))", "--unit", "8"],
+        ["wavefronts(8:64)", "--unit", "8", "--show", "bank"],
         ["size((4,8))", "--show", "bank"],
         ["stmatrx"],
         ["Injective((m,n):(1,m+n//2))"],
