@@ -13,7 +13,7 @@ from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout
 from ..values.tuples import IntTuple, crd2idx, size
 from ..values.unit import DEFAULT_UNIT
-from ..values.value import Value
+from ..values.value import Report, Value
 
 __all__ = ["COLOURS", "Cell", "Panel", "Table", "hex_colour"]
 
@@ -114,7 +114,7 @@ class Panel(Value):
         return Panel(self.title, self.notes, cells, *ends, self.shape, self.at, elements, counts)
 
 
-class Table(Value):
+class Table(Report):
     """A picture: panels side by side, under a legend.
 
     `legend`   what the numbers count
@@ -185,9 +185,6 @@ class Table(Value):
         return render(self)
 
     def __str__(self) -> str:
-        return self.text()
-
-    def __repr__(self) -> str:
         return self.text()
 
     def _repr_html_(self) -> str:

@@ -16,7 +16,7 @@ from ..values.layout import Layout
 from ..values.stride import kind_of
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.tuples import shallow, text
-from ..values.value import Value
+from ..values.value import Report
 from .views import Views, views_of
 
 __all__ = ["EXPLAINERS", "Explanation", "Lines", "by_other_means", "explain", "explains", "substep"]
@@ -45,7 +45,7 @@ def explains(*operations: Callable[..., Any]) -> Callable[[F], F]:
     return register
 
 
-class Explanation(Value):
+class Explanation(Report):
     """The steps of one operation; `str` writes them, `result` is what the operation returns.
 
     A notebook draws the layouts of the operation above the steps.
@@ -86,9 +86,6 @@ class Explanation(Value):
 
     def __str__(self) -> str:
         return "\n".join([self.heading(), *map(_wrapped, self.lines)])
-
-    def __repr__(self) -> str:
-        return str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (*self._fields(), self.asked)

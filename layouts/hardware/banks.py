@@ -22,7 +22,7 @@ from ..proof.prove import Proof, prove
 from ..values.layout import Layout, make_layout
 from ..values.swizzle import ComposedLayout, layout_for, outer_layout
 from ..values.tuples import size
-from ..values.value import Value
+from ..values.value import Report, Value
 from .atoms import MATRIX_BITS, MATRIX_ROWS, MatrixAtom
 from .byte_addresses import bit_columns, byte_unit
 from .conflict_free import ConflictFree
@@ -86,7 +86,7 @@ class Access(Value):
         return str(self.instruction)
 
 
-class BankReport(Value):
+class BankReport(Report):
     """An access to a layout: the offsets of its lanes, and its wavefronts.
 
     A count that holds at every base holds for every tile: coordinates that no lane accesses move

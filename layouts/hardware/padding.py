@@ -11,7 +11,7 @@ from ..values.layout import Layout, cosize
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.tuples import is_int, leaves, map_leaves
 from ..values.unit import in_units
-from ..values.value import Value
+from ..values.value import Report
 from .banks import Access, BankReport, banks
 from .byte_addresses import byte_unit
 from .facts import WAVEFRONT_BYTES
@@ -24,7 +24,7 @@ __all__ = ["Accesses", "Padding", "padding_for", "tile_and_accesses"]
 Accesses: TypeAlias = Iterable[Access | str | int | Instruction]
 
 
-class Padding(Value):
+class Padding(Report):
     """A layout with `by` units left unused after every `pitch` units, and the accesses to it."""
 
     __slots__ = __match_args__ = ("layout", "pitch", "by", "unit", "reports")

@@ -11,7 +11,7 @@ from ..algebra import gf2
 from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout
 from ..values.unit import BYTE, in_units
-from ..values.value import Value
+from ..values.value import Report
 from .byte_addresses import byte_addresses, byte_columns, byte_unit, check_aligned, check_lanes
 from .facts import SECTOR_BYTES, WARP
 from .instructions import checked_width
@@ -19,7 +19,7 @@ from .instructions import checked_width
 __all__ = ["Sectors", "sectors"]
 
 
-class Sectors(Value):
+class Sectors(Report):
     """The sectors that all requests move, and how many their distinct bytes would fill.
 
     `count`       sectors moved

@@ -20,7 +20,7 @@ from ..values.layout import Layout, cosize
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.tuples import is_int
 from ..values.unit import in_units
-from ..values.value import Value
+from ..values.value import Report
 from .atoms import MATRIX_BITS, MATRIX_ROWS, WGMMA_M, wgmma_accumulator
 from .banks import Access, BankReport, banks
 from .facts import BANK_BYTES, WARPGROUP, WAVEFRONT_BYTES
@@ -34,7 +34,7 @@ __all__ = ["StagingReport", "staging_report"]
 COLUMNS = (16, 32, 64, 128, 256)
 
 
-class StagingReport(Value):
+class StagingReport(Report):
     """The stmatrix of a warpgroup into three tiles: (name, report) of each.
 
     `columns` is the width of the tile; a report counts everything that the warpgroup stores.

@@ -29,7 +29,7 @@ from typing import Any
 
 from ..proof.prove import Proof
 from ..values.swizzle import ComposedLayout, Swizzle
-from ..values.value import Value
+from ..values.value import Report
 from .banks import BankReport, banks
 from .no_swizzle import NoSwizzle
 from .padding import Accesses, Padding, padding_for, tile_and_accesses
@@ -37,7 +37,7 @@ from .padding import Accesses, Padding, padding_for, tile_and_accesses
 __all__ = ["SwizzleChoice", "swizzle_for"]
 
 
-class SwizzleChoice(Value):
+class SwizzleChoice(Report):
     """The smallest swizzle that frees the accesses, or the proof that there is none.
 
     If there is one, the choice is true: `layout` is the swizzled tile, `reports` are the accesses

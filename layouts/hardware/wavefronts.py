@@ -23,7 +23,7 @@ from ..values.layout import Layout
 from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.tuples import is_int, size
 from ..values.unit import BYTE, in_units
-from ..values.value import Value
+from ..values.value import Report
 from .byte_addresses import byte_addresses, byte_columns, byte_unit, check_aligned, check_lanes
 from .facts import WARP
 from .instructions import NEIGHBOURS, Instruction, instruction
@@ -31,7 +31,7 @@ from .instructions import NEIGHBOURS, Instruction, instruction
 __all__ = ["Wavefronts", "conflict", "phases", "wavefronts"]
 
 
-class Wavefronts(Value):
+class Wavefronts(Report):
     """The wavefronts of an access, and two lanes that conflict, if any do.
 
     `count`       wavefronts that the access takes

@@ -30,7 +30,7 @@ from typing import Any
 from ..errors import LayoutError, Undecided
 from ..values.steps import budget
 from ..values.symbols import free_symbols, small_values, substitute
-from ..values.value import Value
+from ..values.value import Report, Value
 from .certificates import Certificate, Claim, Counterexample, proves, refutes
 
 __all__ = ["Counterexample", "Proof", "Statement", "prove"]
@@ -42,7 +42,7 @@ SMALL_VALUES = 30
 SMALL_STEPS = 1 << 12
 
 
-class Proof(Value):
+class Proof(Report):
     """The answer to a statement: whether it holds, and why, or where it fails.
 
     `reason` has one line for each step; the steps of a part are indented below it.  A proof is true
@@ -92,9 +92,6 @@ class Proof(Value):
             margin = " " * (2 + len(step) - len(step.lstrip()))
             lines += wrap(step, 94, initial_indent="  ", subsequent_indent=margin)
         return "\n".join(lines)
-
-    def __repr__(self) -> str:
-        return f"prove({self.statement!r})"
 
 
 class Statement(Value):

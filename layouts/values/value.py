@@ -6,15 +6,16 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, ClassVar
 
-__all__ = ["Value"]
+__all__ = ["Report", "Value"]
 
 
 class Value:
     """A frozen value.
 
     Two values are equal if their classes and their fields are.  A value can be hashed, copied,
-    pickled and matched, and its repr evaluates to it.  A class lists its fields, in the order of
-    its constructor, as both ``__slots__`` and ``__match_args__``.
+    pickled and matched, and its repr evaluates to it, unless it is a `Report`.  A format such as
+    ``f"{value:>20}"`` is that of its text.  A class lists its fields, in the order of its
+    constructor, as both ``__slots__`` and ``__match_args__``.
 
     >>> class Point(Value):
     ...     __slots__ = __match_args__ = ("x", "y")
@@ -60,5 +61,22 @@ class Value:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self._fields()))})"
 
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._fields()
+
+
+class Report(Value):
+    """A value that answers a question.  Its repr is its text, so that a REPL shows the answer.
+
+    >>> from layouts import Layout, sectors
+    >>> sectors(Layout(32), unit=32)
+    4 sectors per request, coalesced at every base (offsets in elements of 32 bits)
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
