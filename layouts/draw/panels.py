@@ -10,6 +10,7 @@ from ..errors import LayoutError
 from ..hardware.facts import BANK_BYTES, BANKS
 from ..values.layout import Layout, make_layout
 from ..values.swizzle import ComposedLayout, Swizzle, outer_layout
+from ..values.symbols import GIVE_VALUES
 from ..values.tuples import IntTuple, added, idx2crd, is_int, is_one_of, leaves, size, text
 from ..values.unit import in_units
 from .cells import COLOURS, Cell, Panel
@@ -233,6 +234,4 @@ def check_integer_extents(layout: Layout | ComposedLayout) -> None:
     """Raises `LayoutError` if an extent of `layout` is a symbol."""
     symbols = [extent for extent in leaves(layout.shape) if not is_int(extent)]
     if symbols:
-        raise LayoutError(
-            f"table of {layout}: the extent {symbols[0]} is a symbol; give it a value first"
-        )
+        raise LayoutError(f"table of {layout}: the extent {symbols[0]} is a symbol; {GIVE_VALUES}")

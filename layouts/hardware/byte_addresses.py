@@ -15,7 +15,7 @@ from ..values.layout import Layout
 from ..values.offsets import all_offsets, steps_of_a_value
 from ..values.steps import too_many
 from ..values.swizzle import ComposedLayout, layout_for
-from ..values.symbols import free_symbols
+from ..values.symbols import GIVE_VALUES, free_symbols
 from ..values.tuples import is_int, size
 from ..values.unit import in_units, unit_of
 
@@ -44,9 +44,9 @@ def check_lanes(lanes: Layout | ComposedLayout) -> None:
     """Raises `LayoutError` unless `lanes` has integer extents and gives integer offsets."""
     layout_for("the lanes of an access", lanes)
     if not is_int(size(lanes)):
-        raise LayoutError(f"{lanes}: its extents must be integers; give the symbols values first")
+        raise LayoutError(f"{lanes}: its extents must be integers; {GIVE_VALUES}")
     if free_symbols(lanes):
-        raise LayoutError(f"{lanes}: its strides must be integers; give the symbols values first")
+        raise LayoutError(f"{lanes}: its strides must be integers; {GIVE_VALUES}")
     if not is_int(lanes(0)):
         raise LayoutError(f"{lanes} gives coordinates: an access needs offsets in memory")
 

@@ -24,7 +24,7 @@ __all__ = ["evaluate", "operations", "read"]
 
 #: Public names that an expression cannot use: of errors and contexts, and of what acts on data.
 EXCLUDED = (
-    *("LayoutError", "Undecided", "budget", "gf2", "parse", "symbols"),
+    *("LayoutError", "Undecided", "budget", "gf2", "parse", "substitute", "symbols"),
     *("Tensor", "copy", "gemm", "make_tensor", "Proof", "StagingReport", "Table"),
 )
 

@@ -20,6 +20,7 @@ from ..values.arith import ascending
 from ..values.layout import Composable, Layout, cosize, has_none, make_identity_layout
 from ..values.stride import ArithTuple, kind_of
 from ..values.swizzle import ComposedLayout, layout_for
+from ..values.symbols import GIVE_VALUES
 from ..values.tuples import IntTuple, added, is_int, leaves, size, unflatten
 
 __all__ = [
@@ -314,7 +315,7 @@ def make_tensor(data: Any, layout: Any = None) -> Tensor:
     if isinstance(layout, Layout) and kind_of(layout.modes) is ArithTuple:
         raise LayoutError(f"make_tensor: {layout} gives coordinates, not elements of data")
     if not all(map(is_int, (*leaves(layout.shape), cosize(layout)))):
-        raise LayoutError(f"make_tensor: {layout} has symbols; give them values first")
+        raise LayoutError(f"make_tensor: {layout} has symbols; {GIVE_VALUES}")
     made = Tensor(_flat(data), layout)
     if cosize(layout) > len(made.data):
         if isinstance(layout, Layout):
@@ -361,7 +362,7 @@ def make_rmem_tensor(layout: Any, dtype: Any) -> Tensor:
     if not isinstance(layout, (Layout, ComposedLayout)):
         layout = Layout(layout)
     if not is_int(cosize(layout)):
-        raise LayoutError(f"make_rmem_tensor: {layout} has symbols; give them values first")
+        raise LayoutError(f"make_rmem_tensor: {layout} has symbols; {GIVE_VALUES}")
     xp: Any = sys.modules.get("torch")
     if type(dtype).__module__ != "torch" or xp is None:
         xp = needed("numpy", "a tensor with data")

@@ -28,7 +28,7 @@ from .major import LayoutLeft, LayoutRight
 from .steps import budget
 from .stride import F2, ArithTuple, E
 from .swizzle import ComposedLayout, Swizzle
-from .symbols import symbols
+from .symbols import substitute, symbols
 from .tuples import (
     compatible,
     congruent,
@@ -68,6 +68,7 @@ __all__ = [
     "product",
     "rank",
     "size",
+    "substitute",
     "symbols",
     "unflatten",
     "weakly_congruent",

@@ -9,6 +9,7 @@ from ..errors import LayoutError
 from .arith import ceil_div, equal, less
 from .layout import Layout, trusted
 from .stride import F2, StepStride, kind_of
+from .symbols import GIVE_VALUES
 from .tuples import IntTuple, leaves, product, size, text, unflatten
 
 __all__ = [
@@ -42,7 +43,7 @@ def flat_modes(layout: Layout) -> list[tuple[int, int]]:
     """
     for extent, stride in layout.modes:
         if type(extent) is not int or type(stride) is not int:
-            hint = "give the symbols values first"
+            hint = GIVE_VALUES
             if isinstance(stride, StepStride):
                 hint = f"{stride} is not an integer stride"
             raise LayoutError(

@@ -16,16 +16,18 @@ sound and incomplete; where it does not decide, the answer is None.  Of a ceilin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import product as cartesian
 from math import comb, prod
+from numbers import Integral
 from typing import Any
 
 from ..errors import LayoutError, needed
 from .value import Value
 
 __all__ = [
+    "GIVE_VALUES",
     "at_least",
     "ceil_div",
     "coefficients",
@@ -44,6 +46,10 @@ __all__ = [
     "substitute",
     "symbols",
 ]
+
+
+#: The advice of a message where numbers must be known.
+GIVE_VALUES = "give the symbols values first, as in substitute(layout, {m: 8})"
 
 
 def symbols(names: str) -> Any:
@@ -401,25 +407,41 @@ def coefficients(x: Any) -> dict[Any, int]:
     return {plain(monomial): int(c) for monomial, c in x.as_coefficients_dict().items()}
 
 
-def substitute(x: Any, values: dict[Any, int]) -> Any:
-    """`x`, an expression, a tuple or a value, with numbers for its symbols.
+def substitute(x: Any, values: Mapping[Any, Any]) -> Any:
+    """`x`, an expression, a tuple or a value such as a layout, with numbers for its symbols.
+
+    `values` takes symbols to integers, or to expressions; the index of a thread may be 0.
+
+    Raises `LayoutError` if it takes anything else, or to anything else.
 
     >>> from layouts import Layout
     >>> m = symbols("m")
     >>> print(substitute(Layout((8 * m, 4), (4, 1)), {m: 2}))
     (16,4):(4,1)
     """
+    if not isinstance(values, Mapping):
+        raise LayoutError(f"substitute: {values!r} must be values of symbols, such as {{m: 8}}")
+    for symbol, value in values.items():
+        if not getattr(symbol, "is_Symbol", False):
+            raise LayoutError(f"substitute: {symbol!r} must be a symbol, as symbols('m') makes it")
+        if not has_symbols(value) and not (isinstance(value, Integral) and int(value) >= 0):
+            raise LayoutError(f"substitute: {symbol} is {value!r} and must be an integer from 0 up")
+    return _substituted(x, values)
+
+
+def _substituted(x: Any, values: Mapping[Any, Any]) -> Any:
     if isinstance(x, tuple):
-        return tuple(substitute(entry, values) for entry in x)
+        entries = [_substituted(entry, values) for entry in x]
+        return type(x)(*entries) if hasattr(x, "_fields") else tuple(entries)  # a named tuple
     if isinstance(x, Value):
-        return type(x)(*(substitute(field, values) for field in x._fields()))
+        return type(x)(*(_substituted(field, values) for field in x._fields()))
     if isinstance(x, int) or not hasattr(x, "subs"):
         return x
     numbers = _numbers(x, values)
     return plain(x.subs(values, simultaneous=True)) if numbers is None else numbers
 
 
-def _numbers(x: Any, values: dict[Any, int]) -> int | None:
+def _numbers(x: Any, values: Mapping[Any, Any]) -> int | None:
     """The polynomial `x` with a number for each of its generators; None if one has none.
 
     sympy's own `subs` takes a hundred times as long.
@@ -434,7 +456,7 @@ def _numbers(x: Any, values: dict[Any, int]) -> int | None:
     return int(sum(c * prod(map(pow, points, powers)) for powers, c in terms))
 
 
-def _at(generator: Any, values: dict[Any, int]) -> int | None:
+def _at(generator: Any, values: Mapping[Any, Any]) -> int | None:
     """The number for a symbol, or that of a ceiling; None if there is none."""
     if generator.is_Symbol:
         n = values.get(generator)

@@ -25,11 +25,11 @@ from layouts import (
     right_inverse,
     size,
     slice_and_offset,
+    substitute,
     symbols,
     upcast,
 )
 from layouts.algebra.gf2 import matrix
-from layouts.values.symbols import substitute
 
 CASES = 6 * settings().max_examples  # of the profile
 

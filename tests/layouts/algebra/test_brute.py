@@ -48,6 +48,7 @@ from layouts import (
     size,
     slice_,
     slice_and_offset,
+    substitute,
     symbols,
     tile_to_shape,
     tiled_divide,
@@ -57,7 +58,6 @@ from layouts import (
     zipped_product,
 )
 from layouts.algebra.partition import get_flat_coord
-from layouts.values.symbols import substitute
 from layouts.values.tuples import leaves, map_leaves, unflatten
 
 CASES = 24 * settings().max_examples  # of the profile

@@ -39,13 +39,13 @@ from layouts import (
     size,
     slice_,
     slice_and_offset,
+    substitute,
     symbols,
     upcast,
     wavefronts,
     zipped_divide,
 )
 from layouts.algebra import gf2
-from layouts.values.symbols import substitute
 
 
 def check(result, expected):

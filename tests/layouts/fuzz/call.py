@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any, NamedTuple
 
-from layouts import ComposedLayout, Layout, LayoutError, Tile
+from layouts import ComposedLayout, Layout, LayoutError
 from layouts.values.symbols import free_symbols, substitute
 from layouts.values.value import Value
 
@@ -124,7 +124,7 @@ def _checked(law: Law, result: Any, arguments: tuple[Any, ...], seconds: float) 
                 law.exactly(result, *arguments)
         else:
             for given in assignments(arguments):
-                values = [replaced(x, given) for x in (result, *arguments)]
+                values = [substitute(x, given) for x in (result, *arguments)]
                 if not any(is_large(x, CHECKED // 4) for x in values):
                     law.holds(*values)
     except Wrong as wrong:
@@ -141,19 +141,10 @@ def assignments(arguments: Any) -> Iterator[dict[Any, int]]:
     for numbers in VALUES:
         given = dict(zip(names, numbers, strict=False))
         try:
-            replaced(arguments, given)
+            substitute(arguments, given)
         except LayoutError:
             continue
         yield given
-
-
-def replaced(x: Any, given: dict[Any, int]) -> Any:
-    """`x` with its symbols replaced by the given values."""
-    if isinstance(x, Tile):
-        return Tile(*(substitute(part, given) for part in x))
-    if isinstance(x, tuple):
-        return tuple(replaced(part, given) for part in x)
-    return substitute(x, given)
 
 
 def _place(error: Exception) -> str:

@@ -20,7 +20,7 @@ CASES = settings().max_examples // 3  # of the profile, for each operation
 #: Public functions without random arguments of their own.  The tests of their packages hold tiled
 #: copies and the tables of the hardware against the DSL.
 ELSEWHERE = ("layouts.tiled", "layouts.hardware")
-NOT_FUZZED = {"E", "symbols", "rank", "product"}
+NOT_FUZZED = {"E", "substitute", "symbols", "rank", "product"}
 NOT_FUZZED |= {"from_linear_layout", "to_linear_layout"}
 
 

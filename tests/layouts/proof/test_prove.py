@@ -23,9 +23,9 @@ from layouts import (
     budget,
     equivalent,
     prove,
+    substitute,
     symbols,
 )
-from layouts.values.symbols import substitute
 
 
 def test_statements_and_proofs_are_values():

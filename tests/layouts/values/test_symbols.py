@@ -5,6 +5,7 @@ import random
 from functools import cache
 from itertools import product as cartesian
 
+import numpy as np
 import pytest
 import sympy
 
@@ -36,14 +37,20 @@ from layouts import (
     logical_product,
     make_identity_layout,
     make_ordered_layout,
+    make_rmem_tensor,
+    make_tensor,
     parse,
     prove,
     raked_product,
     right_inverse,
+    sectors,
     size,
+    substitute,
     symbols,
+    table,
     tile_to_shape,
     tiled_divide,
+    wavefronts,
     zipped_divide,
 )
 from layouts.algebra.partition import get_flat_coord
@@ -58,7 +65,6 @@ from layouts.values.symbols import (
     less,
     plain,
     quotient,
-    substitute,
 )
 from layouts.values.tuples import leaves
 
@@ -394,3 +400,28 @@ def test_sympy_is_loaded_where_the_first_symbol_is_met():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["False", "False"]
+
+
+def test_substitute_takes_symbols_to_integers_or_expressions_alone():
+    tile = Layout((8 * m, 4), (4, 1))
+    assert substitute(tile, {m: np.int64(2)}) == Layout((16, 4), (4, 1))
+    assert substitute(tile, {m: 2 * n}) == Layout((16 * n, 4), (4, 1))
+    assert substitute(local_tile(tile, (4, 4), (1, 0)), {m: 2}).layout == Layout((4, 4), (4, 1))
+    for mistake in ({"m": 2}, {m: -1}, {m: 1.5}, {m: "2"}, {8: 2}, [(m, 2)], m, None):
+        with pytest.raises(LayoutError, match=r"substitute: .* must be "):
+            substitute(tile, mistake)
+
+
+NEEDING_NUMBERS = {
+    "table": table,
+    "wavefronts": wavefronts,
+    "sectors": sectors,
+    "make_tensor": lambda tile: make_tensor(np.zeros(64), tile),
+    "make_rmem_tensor": lambda tile: make_rmem_tensor(tile, np.float32),
+}
+
+
+@pytest.mark.parametrize("name", NEEDING_NUMBERS)
+def test_what_needs_numbers_says_how_to_give_them(name):
+    with pytest.raises(LayoutError, match=r"give the symbols values first, as in substitute\("):
+        NEEDING_NUMBERS[name](Layout((8 * m, 4), (4, 1)))

@@ -6,11 +6,11 @@ from random import Random
 from typing import Any
 
 import layouts as L
-from layouts.values.symbols import free_symbols
+from layouts.values.symbols import free_symbols, substitute
 
 from .. import generate as g
 from .. import model as m
-from ..call import assignments, replaced
+from ..call import assignments
 from ..shrink import simpler
 from .check import distinct, law, must, refines
 from .composing import after
@@ -112,7 +112,7 @@ def _(r: Any, a: Any, b: Any) -> None:
 def check_proof(r: Any, statement: Any) -> None:
     """The verdict is the truth, for all values of the symbols; verify accepts it."""
     given = list(assignments(statement)) if free_symbols(statement) else [{}]
-    truths = [_true(replaced(statement, values) if values else statement) for values in given]
+    truths = [_true(substitute(statement, values) if values else statement) for values in given]
     if r.holds:
         must(all(truth is not False for truth in truths), "proved, and false")
     elif not free_symbols(statement):
