@@ -27,6 +27,12 @@ Lines: TypeAlias = "list[str]"
 #: An operation, or the class of what is applied, and the function that explains it.
 EXPLAINERS: dict[Callable[..., Any], Callable[..., Any]] = {}
 
+#: What `explain` takes, for its errors.
+FORMS = (
+    "give the operation and its arguments, as in explain(composition, A, B), or a layout and an "
+    "index, as in explain(L, 5)"
+)
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -119,6 +125,8 @@ def explain(op: Any, *args: Any) -> Explanation:
       check: applied again, it gives 10 back
     """
     if isinstance(op, (Swizzle, Layout, ComposedLayout)):
+        if not args:
+            raise LayoutError(f"explain({op}): {FORMS}")
         explanation: Explanation = EXPLAINERS[type(op)](op, *args)
         return explanation
     explainer, name = _explainer_of(op), op.__name__
@@ -149,10 +157,12 @@ def _explainer_of(op: Any) -> Callable[..., Any]:
     is_operation = callable(op) and isinstance(op, Hashable) and not isinstance(op, type)
     explainer = EXPLAINERS.get(op) if is_operation else None
     if explainer is None:
+        name = getattr(op, "__name__", None)
+        what = name if isinstance(name, str) else f"a value of type {type(op).__name__}"
         known = sorted(each.__name__ for each in EXPLAINERS if not isinstance(each, type))
         raise LayoutError(
-            f"explain: {op!r} is none of {', '.join(known)} of this package, and no layout or "
-            f"swizzle"
+            f"explain: {what} is none of {', '.join(known)} of this package, and no layout or "
+            f"swizzle; {FORMS}"
         )
     return explainer
 

@@ -30,6 +30,7 @@ from layouts import (
     right_inverse,
     size,
     symbols,
+    table,
     tile_to_shape,
     zipped_divide,
 )
@@ -185,9 +186,20 @@ def test_what_cannot_be_explained_says_so():
     def coalesce(layout):
         return layout
 
-    for op in (size, coalesce, builtins.filter, Layout, Swizzle, [coalesce], "coalesce", None):
-        with pytest.raises(LayoutError, match=r"explain: .* is none of"):
+    others = (table(Layout((2, 4))), [coalesce], "coalesce", None)
+    for op in (size, coalesce, builtins.filter, Layout, Swizzle, *others):
+        with pytest.raises(LayoutError, match=r"^explain: [\w ]+ is none of"):
             explain(op, Layout(8))
+
+
+@pytest.mark.parametrize(
+    "result", [Layout((2, 4)), Swizzle(3, 3, 3), Swizzle(3, 3, 3) @ Layout(64)]
+)
+def test_a_result_alone_is_not_explained_but_the_operation_and_its_arguments_are(result):
+    with pytest.raises(
+        LayoutError, match=r"as in explain\(composition, A, B\), or a layout and an"
+    ):
+        explain(result)
 
 
 def test_an_index_of_numpy_is_explained_as_that_of_python():
