@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 from ..errors import LayoutError
 from ..values.layout import Layout, joined
 from ..values.stride import E
+from ..values.swizzle import layout_for
 from ..values.tuples import IntTuple, is_int, product, shallow
 
 __all__ = [
@@ -57,8 +58,7 @@ def by_mode(
 
 def _modes_for(name: str, layout: Layout, tilers: tuple[Tiler, ...]) -> list[Layout]:
     """The modes of `layout`, if there is one for each of `tilers`."""
-    if not isinstance(layout, Layout):
-        raise LayoutError(f"{name} of {layout!r}: it takes a Layout or a ComposedLayout")
+    layout_for(name, layout)
     if len(shallow(tilers)) > len(layout):
         raise LayoutError(
             f"{name}: {len(tilers)} tilers for the {len(layout)} modes of {layout}; give at most "

@@ -16,7 +16,7 @@ from ..values.arith import divided, divides
 from ..values.layout import Layout, cosize, joined, make_ordered_layout, trusted
 from ..values.modes import extended, from_columns, has_xor_strides
 from ..values.stride import F2, ArithTuple, kind_of
-from ..values.swizzle import AnyLayout, ComposedLayout
+from ..values.swizzle import AnyLayout, ComposedLayout, layout_for
 from ..values.tuples import IntTuple, checked, product, size, text, unflatten
 from .by_mode import Halving, Tiler, flat, logical, tiled, tiler_layout, zipped
 from .coalesce import coalesce
@@ -89,6 +89,8 @@ def blocked_product(block: AnyLayout, tiler: Layout) -> AnyLayout:
     ``R((a, b)) == A(a) + A*(B(b))`` with the coordinates zipped by mode.  The operand of lower rank
     is padded with modes 1:0 (C++ ``blocked_product``; not coalesced, as in the DSL).
 
+    Raises `LayoutError` as `logical_product` does, and unless `tiler` is a Layout or an integer.
+
     >>> print(blocked_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3))))
     ((2,3),(5,4)):((5,10),(1,30))
     """
@@ -99,6 +101,8 @@ def raked_product(block: AnyLayout, tiler: Layout) -> AnyLayout:
     """Copies of `block` interleaved: mode k is (tiler mode k, block mode k), coalesced.
 
     (C++ ``raked_product``; coalesced by mode, as in the DSL and older C++.)
+
+    Raises `LayoutError` as `blocked_product` does.
 
     >>> print(raked_product(Layout((2, 5), (5, 1)), Layout((3, 4), (1, 3))))
     ((3,2),(4,5)):((10,5),(30,1))
@@ -145,12 +149,12 @@ def _multiplied(
     """The gathered blocks and copies; of a composed layout, those of its outer layout."""
     if isinstance(layout, ComposedLayout):
         return layout.over(_multiplied(gather, name, layout.outer, tiler))
-    if not isinstance(layout, Layout):
-        raise LayoutError(f"{name} of {layout!r}: it takes a Layout or a ComposedLayout")
-    if not isinstance(tiler, (tuple, NoneType)) and _xors(layout, tiler_layout(tiler)):
-        _check_numbers(layout, tiler_layout(tiler))
-        indices = gather(name, _block_and_copy_indices, layout, tiler)
-        found: AnyLayout = composition(_bits(layout, tiler_layout(tiler)), indices)
+    layout_for(name, layout)
+    copies = None if isinstance(tiler, (tuple, NoneType)) else tiler_layout(tiler)
+    if copies is not None and _xors(layout, copies):
+        _check_numbers(layout, copies)
+        indices = gather(name, _block_and_copy_indices, layout, copies)
+        found: AnyLayout = composition(_bits(layout, copies), indices)
         return found
     return gather(name, _block_and_copies, layout, tiler)
 
@@ -174,6 +178,11 @@ def _check_numbers(layout: Layout, copies: Layout) -> None:
 
 def _blocked(name: str, operation: Halving, block: Layout, tiler: Any) -> Layout:
     """Each mode of the block before that of its copies, both padded to one rank."""
+    if isinstance(tiler, (tuple, NoneType)):
+        raise LayoutError(
+            f"{name}: the tiler {tiler!r} must be a Layout or an integer, as in Layout((2, 2)): it "
+            f"places all copies"
+        )
     copies = tiler_layout(tiler)
     rank = max(len(block), len(copies))
     if rank == 1 and not isinstance(block.shape, tuple):

@@ -260,3 +260,11 @@ def test_a_huge_extent_that_does_not_divide_is_refused_at_once():
         layouts.upcast(Layout((1 << 62) + 1), 2)
     with pytest.raises(LayoutError, match="element 3 is misaligned"):
         layouts.upcast(Layout(10**30, 3), 10)
+
+
+@pytest.mark.parametrize("tiler", [(2, 2), (Layout(2), None), None], ids=str)
+@pytest.mark.parametrize("name", ["blocked_product", "raked_product"])
+@pytest.mark.parametrize("strides", [(1, 2), (F2(1), F2(2))], ids=str)
+def test_a_product_side_by_side_takes_one_layout_of_copies(name, tiler, strides):
+    with pytest.raises(LayoutError, match=rf"{name}: the tiler .* must be a Layout or an integer"):
+        getattr(layouts, name)(Layout((2, 2), strides), tiler)
