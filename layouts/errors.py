@@ -89,8 +89,18 @@ def brief(value: object) -> str:
     >>> brief([128.0, 64]), brief("x" * 100)[-4:]
     ('[128.0, 64]', 'xxx…')
     """
-    shape = getattr(value, "shape", ())
+    shape = getattr(value, "shape", ()) if hasattr(value, "dtype") else ()
     if isinstance(shape, tuple) and prod(shape) > 8:
         return f"{type(value).__name__} of shape {tuple(shape)}"
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def type_of(value: object) -> str:
+    """The name of a value's type, with its article, as messages write it.
+
+    >>> type_of(4), type_of([4]), type_of(...)
+    ('an int', 'a list', 'an ellipsis')
+    """
+    name = type(value).__name__
+    return f"{'an' if name.startswith((*'aeiouAEIOU', 'nd')) else 'a'} {name}"  # an ndarray

@@ -35,6 +35,12 @@ __all__ = ["Access", "BankReport", "banks"]
 
 AnyLayout: TypeAlias = Layout | ComposedLayout
 
+#: The advice of an error at an access without lanes and values.
+TILES_NEED_LANES = (
+    "without lanes and values, the layout itself takes lanes to offsets; for a tile give lanes=, "
+    "lane → index of a coordinate, or values=, (thread, value) → index of a coordinate"
+)
+
 
 class Access(Value):
     """An instruction and the coordinates of a tile that it accesses.
@@ -157,8 +163,14 @@ def banks(
     if not isinstance(access, Access):
         access = Access(access, lanes, values)
     unit = byte_unit(layout, unit)
-    addresses = access.addresses(layout, unit)
-    return BankReport(access, addresses, unit, wavefronts(addresses, access.instruction, unit))
+    try:
+        addresses = access.addresses(layout, unit)
+        found = wavefronts(addresses, access.instruction, unit)
+    except LayoutError as error:
+        if access.lanes is None and access.values is None:
+            raise type(error)(f"{error}; {TILES_NEED_LANES}") from None
+        raise
+    return BankReport(access, addresses, unit, found)
 
 
 def _after(layout: AnyLayout, lanes: AnyLayout) -> AnyLayout:

@@ -93,12 +93,14 @@ class WgmmaDescriptor(Value):
     ) -> None:
         fields = major, swizzle_bytes, leading_byte_offset, stride_byte_offset, unit
         self._set(*map(as_int, fields))
-        in_table = is_one_of(swizzle_bytes, SWIZZLE_MODES) and is_one_of(unit, UNITS)
-        if not is_one_of(major, ("K", "MN")) or not in_table:
-            raise LayoutError(
-                f"{self!r}: major must be 'K' or 'MN', swizzle_bytes 16, 32, 64 or 128, "
-                f"and unit 8, 16 or 32"
-            )
+        for name, given, choices in (
+            ("major", major, ("K", "MN")),
+            ("swizzle_bytes", swizzle_bytes, SWIZZLE_MODES),
+            ("unit", unit, UNITS),
+        ):
+            if not is_one_of(given, choices):
+                one_of = ", ".join(map(repr, sorted(choices)))
+                raise LayoutError(f"{name} {given!r}: it must be one of {one_of}")
         for offset in (leading_byte_offset, stride_byte_offset):
             if not _encodable(offset):
                 raise LayoutError(

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ..errors import LayoutError, did_you_mean
+from ..errors import LayoutError, did_you_mean, type_of
 from ..values.tuples import as_int, is_int
 from ..values.value import Value
 from .facts import ACCESS_BYTES, BANK_BYTES, PHASE_LANES, WARP, WAVEFRONT_BYTES
@@ -104,7 +104,7 @@ class Instruction(Value):
 def checked_width(width: Any) -> int:
     """`width`, if a lane can access so many bytes at once; raises `LayoutError` if not."""
     if not is_int(width) or width not in ACCESS_BYTES:
-        found = repr(width) if isinstance(width, (int, str)) else f"is a {type(width).__name__}"
+        found = repr(width) if isinstance(width, (int, str)) else f"is {type_of(width)}"
         raise LayoutError(f"width {found}: a lane accesses 1, 2, 4, 8 or 16 bytes")
     return int(width)
 

@@ -51,6 +51,9 @@ def copy(*arguments: Any, pred: Any = None) -> None:
     if len(arguments) not in (2, 3):
         raise LayoutError(f"copy takes (src, dst) or (atom, src, dst), not {len(arguments)} values")
     *given, src, dst = arguments
+    for tensors in (src, dst):
+        if not isinstance(tensors, (list, tuple)):
+            instance_of("copy", Tensor, tensors)
     atom = _copy_atom(given[0]) if given else None
     if not isinstance(src, Tensor) or not isinstance(dst, Tensor):
         if pred is not None or atom is None:

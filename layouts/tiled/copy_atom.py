@@ -92,7 +92,9 @@ def make_copy_atom(op: Any, value_bits: int) -> CopyAtom:
     (1,8):(0,1)
     """
     if not is_int(value_bits) or value_bits < 1:
-        raise LayoutError(f"make_copy_atom: elements of {value_bits!r} bits")
+        raise LayoutError(
+            f"make_copy_atom: value_bits {value_bits!r} must be the bits of an element, such as 16"
+        )
     if isinstance(op, MatrixAtom):
         return _of_matrices(op, value_bits)
     access = instruction(op)

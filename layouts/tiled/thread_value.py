@@ -9,7 +9,7 @@ from ..algebra import composition, raked_product, right_inverse
 from ..algebra.by_mode import tiled_coordinates
 from ..algebra.on_tensors import on_tensor
 from ..algebra.partition import part_at
-from ..errors import LayoutError
+from ..errors import LayoutError, brief, type_of
 from ..values.layout import Layout
 from ..values.modes import has_xor_strides
 from ..values.stride import kind_of
@@ -45,7 +45,7 @@ def make_layout_tv(thr_layout: Layout, val_layout: Layout) -> tuple[tuple[int, .
 def instance_of(what: str, kind: type, x: Any) -> None:
     """Raises `LayoutError` unless `x` is a `kind`."""
     if not isinstance(x, kind):
-        raise LayoutError(f"{what}: {x!r} is a {type(x).__name__} and must be a {kind.__name__}")
+        raise LayoutError(f"{what}: {brief(x)} is {type_of(x)} and must be a {kind.__name__}")
 
 
 def require_bijective(what: str, layout: Layout) -> None:

@@ -41,6 +41,7 @@ from .tuples import (
     is_unknown_int,
     leaves,
     product,
+    refused,
     shallow,
     steps,
     text,
@@ -94,7 +95,8 @@ class Layout(_Parts, Composable):
     ``L(c) = sum of c_k * stride_k`` over the leaves.  Without a stride the layout is compact and
     column-major, and an extent of 1 gets stride 0.  Extents are at least 1, strides at least 0;
     symbols and kernel-time integers are accepted as they are.  A stride may also be a coordinate,
-    ``E(0)``, or an XOR stride, ``F2(9)``.  Raises `LayoutError` for anything else.
+    ``E(0)``, or an XOR stride, ``F2(9)``; in place of all strides, `LayoutRight` makes the layout
+    row-major, and `LayoutLeft` column-major.  Raises `LayoutError` for anything else.
 
     >>> L = Layout((4, 8), (8, 1))
     >>> L(1, 5), L((1, 5)), L(21), L[0], len(L)
@@ -180,7 +182,8 @@ class Layout(_Parts, Composable):
         """Mode `mode` (C++ ``layout<mode>(L)``); of an integer shape, mode 0 is the layout."""
         modes = tuple(self)
         if not is_int(mode) or not -len(modes) <= mode < len(modes):
-            raise LayoutError(f"mode {mode!r} of {self}: its modes are 0 to {len(modes) - 1}")
+            hint = "" if is_int(mode) else "; L(1, 5) is the offset at a coordinate"
+            raise LayoutError(f"mode {mode!r} of {self}: its modes are 0 to {len(modes) - 1}{hint}")
         return modes[mode]
 
     def __str__(self) -> str:
@@ -253,7 +256,7 @@ def trusted(shape: IntTuple, stride: IntTuple, modes: Any = None) -> Layout:
 def _checked_parts(shape: IntTuple, stride: IntTuple) -> tuple[IntTuple, IntTuple]:
     """`shape` and `stride` if they make a layout; raises `LayoutError` if not."""
     shape = checked(shape, "shape", 1)
-    stride = checked(stride, "stride", 0)
+    stride = stride.strides(shape) if isinstance(stride, Major) else checked(stride, "stride", 0)
     if not congruent(shape, stride):
         raise LayoutError(
             f"shape {text(shape)} and stride {text(stride)} must have the same nesting of "
@@ -315,8 +318,8 @@ def has_none(coord: IntTuple, deepest: int = DEEPEST) -> bool:
 def make_layout(*parts: Any, stride: IntTuple = None) -> Layout:
     """A layout of a shape and a stride, or of layouts, one per mode (C++ ``make_layout``).
 
-    ``make_layout(A, B)(a, b) == A(a) + B(b)``.  In place of the stride, `LayoutRight` makes the
-    layout row-major, and `LayoutLeft` column-major.  Raises `LayoutError` as `Layout` does.
+    ``make_layout(A, B)(a, b) == A(a) + B(b)``.  The shape and the stride, or `LayoutRight` in its
+    place, are those of `Layout`, which also raises `LayoutError` for others.
 
     >>> print(make_layout(Layout(4, 2), Layout((2, 3))))
     (4,(2,3)):(2,(1,2))
@@ -335,8 +338,6 @@ def make_layout(*parts: Any, stride: IntTuple = None) -> Layout:
             f"make_layout takes a shape and a stride, or layouts alone, not "
             f"({', '.join(map(repr, given))})"
         )
-    if len(given) == 2 and isinstance(given[1], Major):
-        return Layout(given[0], given[1].strides(given[0]))
     return Layout(*given)
 
 
@@ -382,7 +383,7 @@ def _ordered_modes(shape: IntTuple, order: IntTuple) -> list[tuple[int, IntTuple
     """The pairs (order, mode of shape), from left to right."""
     if not isinstance(order, tuple):
         if not is_int(order):
-            raise LayoutError(f"order {order!r}: the order of a mode is an integer from 0 up")
+            raise refused("order", order, "an integer from 0 up")
         return [(checked(order, "order", 0), shape)]
     if not isinstance(shape, tuple) or len(shape) != len(order):
         raise LayoutError(f"order {text(order)} must have one entry per mode of {text(shape)}")

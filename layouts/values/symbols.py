@@ -23,7 +23,7 @@ from math import comb, prod
 from numbers import Integral
 from typing import Any
 
-from ..errors import LayoutError, needed
+from ..errors import LayoutError, needed, type_of
 from .value import Value
 
 __all__ = [
@@ -112,7 +112,7 @@ def plain(x: Any) -> Any:
         return x
     if not hasattr(x, "free_symbols"):
         raise LayoutError(
-            f"{x!r} is a {type(x).__name__}: it must be an integer known now, or a sympy "
+            f"{x!r} is {type_of(x)}: it must be an integer known now, or a sympy "
             f"expression in positive integer symbols"
         )
     return _plain(x)

@@ -17,7 +17,7 @@ from itertools import starmap, zip_longest
 from numbers import Integral, Number
 from typing import Any, TypeAlias
 
-from ..errors import LayoutError
+from ..errors import LayoutError, brief, type_of
 from .stride import F2, StepStride, kind, refusal
 from .symbols import remainder
 
@@ -43,6 +43,7 @@ __all__ = [
     "place_values",
     "product",
     "rank",
+    "refused",
     "shape_of",
     "size",
     "text",
@@ -203,10 +204,27 @@ def checked(t: IntTuple, what: str, least: int, deepest: int = DEEPEST) -> IntTu
         return _expression(t, what, least)
     if isinstance(t, StepStride) and what == "stride":
         return t.checked(partial(checked, what=what, least=least)) or 0
-    raise LayoutError(
-        f"{what} {t!r} is a {type(t).__name__}: it must be an integer of at least {least}, an "
-        f"integer expression, or a tuple of these"
-    )
+    raise refused(what, t, f"an integer of at least {least}, an integer expression")
+
+
+def refused(what: str, x: Any, leaf: str) -> LayoutError:
+    """The error at `x`, which is neither a `leaf` nor a tuple of these; it says what to write.
+
+    >>> str(refused("shape", [4, [2, 8]], "an integer"))
+    'shape [4, [2, 8]] is a list: write a tuple, (4, (2, 8))'
+    """
+    must = f"it must be {leaf}, or a tuple of these"
+    if isinstance(x, list):
+        must = f"write a tuple, {_tupled(x)}"
+    elif isinstance(x, str) and what in ("shape", "stride"):
+        must = f"parse({x!r}) reads a layout that is written out"
+    elif x is ... or isinstance(x, slice):
+        must = "a whole mode is None, as in T[1, None]"
+    return LayoutError(f"{what} {brief(x)} is {type_of(x)}: {must}")
+
+
+def _tupled(x: Any) -> Any:
+    return tuple(map(_tupled, x)) if isinstance(x, (list, tuple)) else x
 
 
 def _expression(x: Any, what: str, least: int) -> Any:
@@ -470,10 +488,7 @@ def coordinate(c: IntTuple, deepest: int = DEEPEST) -> IntTuple:
         return int(c)
     if is_symbolic(c):
         return _wide(c) if hasattr(c, "ndim") else c
-    raise LayoutError(
-        f"coordinate {c!r} is a {type(c).__name__}: it must be an integer of at least 0, an array "
-        f"of integers, or a tuple of these"
-    )
+    raise refused("coordinate", c, "an integer of at least 0, an array of integers")
 
 
 #: The bits of an offset in an array; one more is the sign.

@@ -43,6 +43,7 @@ A, B = Layout((2, (3, 4), 5)), Layout((4, 2), (100, 1))
         (select(Layout((2, 4), (F2(8), F2(1))), [1, 0]), "(4,2):(F1,F8)"),
         (append(Layout(2, E(0)), Layout(4, E(1))), "(2,4):(1@0,1@1)"),
         (make_layout(((2, 3), 4), LayoutRight), "((2,3),4):((12,4),1)"),
+        (Layout(((2, 3), 4), LayoutRight), "((2,3),4):((12,4),1)"),
         (make_layout(((2, 3), 4), LayoutLeft), "((2,3),4):((1,2),6)"),
         (make_ordered_layout((4, (1, 8)), LayoutRight), "(4,(1,8)):(8,(0,1))"),
         (tile_to_shape(Layout((2, 2)), (4, 6), LayoutRight), "((2,2),(2,3)):((1,12),(2,4))"),

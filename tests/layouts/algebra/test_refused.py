@@ -3,6 +3,8 @@
 Nothing else is raised: no AssertionError, no RecursionError, nothing from inside.
 """
 
+import re
+
 import numpy as np
 import pytest
 import sympy
@@ -14,7 +16,12 @@ from layouts import (
     Layout,
     LayoutError,
     Swizzle,
+    copy,
     explain,
+    ldmatrix,
+    make_copy_atom,
+    make_counting_tensor,
+    make_tensor,
     parse,
     prove,
     slice_,
@@ -268,3 +275,46 @@ def test_a_huge_extent_that_does_not_divide_is_refused_at_once():
 def test_a_product_side_by_side_takes_one_layout_of_copies(name, tiler, strides):
     with pytest.raises(LayoutError, match=rf"{name}: the tiler .* must be a Layout or an integer"):
         getattr(layouts, name)(Layout((2, 2), strides), tiler)
+
+
+TILE = Layout((4, 8))
+TENSOR = make_counting_tensor(TILE)
+DATA = make_tensor(np.arange(32), TILE)
+
+ADVICE = {
+    "a list as a shape": (lambda: Layout([2, [4, 8]]), "write a tuple, (2, (4, 8))"),
+    "a list of strides": (lambda: Layout((2, 4), [4, 1]), "write a tuple, (4, 1)"),
+    "a list as a coordinate": (lambda: TILE([1, 5]), "write a tuple, (1, 5)"),
+    "a list as an order": (
+        lambda: layouts.make_ordered_layout((2, 4), [1, 0]),
+        "write a tuple, (1, 0)",
+    ),
+    "a layout written out": (lambda: Layout("8:1"), "parse('8:1') reads a layout"),
+    "a coordinate as a mode": (lambda: TILE[1, 5], "L(1, 5) is the offset at a coordinate"),
+    "a slice": (lambda: TENSOR[1, :], "a whole mode is None, as in T[1, None]"),
+    "an ellipsis": (lambda: TENSOR[..., 1], "Ellipsis is an ellipsis: a whole mode is None"),
+    "a slice that is set": (lambda: DATA.__setitem__((1, slice(None)), 3), "a whole mode is None"),
+    "an array that is copied": (
+        lambda: copy(np.arange(32), DATA),
+        "an ndarray and must be",
+    ),
+    "a layout that is copied": (lambda: copy(TILE, TILE), "Layout and must be a Tensor"),
+    "an atom that is none": (lambda: copy(3, DATA, DATA), "3 is an int and must be a CopyAtom"),
+    "a type of elements": (lambda: make_copy_atom(ldmatrix(4), "f16"), "value_bits 'f16' must be"),
+    "an access without lanes": (
+        lambda: layouts.banks(Layout((64, 64), (64, 1)), "ldmatrix.x4"),
+        "for a tile give lanes=, lane → index of a coordinate",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", ADVICE)
+def test_an_error_says_what_to_write(mistake):
+    refused, advice = ADVICE[mistake]
+    with pytest.raises(LayoutError, match=re.escape(advice)):
+        refused()
+
+
+def test_an_access_with_lanes_is_not_told_to_give_them():
+    with pytest.raises(LayoutError, match=r"must be a multiple of the bytes accessed$"):
+        layouts.banks(TILE, "ldmatrix.x4", lanes=Layout(32))

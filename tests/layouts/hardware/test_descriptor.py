@@ -142,7 +142,7 @@ def test_fields_must_fit_their_bits():
         WgmmaDescriptor("K", 128, 16, 1 << 18, 16)
     with pytest.raises(LayoutError, match="multiple of 16 bytes"):
         WgmmaDescriptor("K", 128, 8, 1024, 16)
-    with pytest.raises(LayoutError, match="swizzle_bytes 16, 32, 64 or 128"):
+    with pytest.raises(LayoutError, match="swizzle_bytes 256: it must be one of 16, 32, 64, 128"):
         WgmmaDescriptor("K", 256, 16, 1024, 16)
     with pytest.raises(LayoutError, match="start 8"):
         WgmmaDescriptor("K", 128, 16, 1024, 16).encode(8)
@@ -203,7 +203,15 @@ def test_canonical_atoms_equal_the_dsl_s():
         assert f"{on_bytes} o 0 o {atom.outer}" == found[name]
 
 
-@pytest.mark.parametrize("arguments", [("N", 128, 16), ("K", 48, 16), ("K", 128, 64)])
-def test_other_atoms_raise(arguments):
-    with pytest.raises(LayoutError, match="major must be 'K' or 'MN', swizzle_bytes 16, 32, 64"):
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("N", 128, 16), "major 'N'"),
+        (("K", 48, 16), "swizzle_bytes 48"),
+        (("K", "SW128", 16), "swizzle_bytes 'SW128'"),
+        (("K", 128, 64), "unit 64"),
+    ],
+)
+def test_an_argument_of_no_atom_is_named(arguments, named):
+    with pytest.raises(LayoutError, match=f"^{named}: it must be one of "):
         wgmma_smem_atom(*arguments)
