@@ -32,6 +32,7 @@ from .coalesce import coalesce
 from .composition import composition
 from .gf2 import matrix
 from .inverse import right_inverse
+from .on_tensors import layout_of
 
 __all__ = ["max_common_layout", "max_common_vector"]
 
@@ -48,6 +49,7 @@ def max_common_layout(
     >>> print(max_common_layout(a, b), max_common_layout(Layout((4, 8), (8, 1)), b))
     8:1 1:0
     """
+    a, b = layout_of(a), layout_of(b)
     count = max_common_vector(a, b)
     for each in (a, b):
         if each(0) != 0:
@@ -75,7 +77,7 @@ def max_common_vector(a: Layout | ComposedLayout, b: Layout | ComposedLayout) ->
     decide and the pairs of offsets are more than the `budget` allows.  Where several indices have
     one pair of offsets, there may be a larger vector.
 
-    Raises `LayoutError` if A or B gives coordinates.
+    Of a tensor, it is about the layout.  Raises `LayoutError` if A or B gives coordinates.
 
     >>> max_common_vector(Layout((4, (2, 4)), (1, (4, 16))), Layout((4, 8), (1, 4)))
     8
@@ -84,6 +86,7 @@ def max_common_vector(a: Layout | ComposedLayout, b: Layout | ComposedLayout) ->
     >>> max_common_vector(swizzled, tile), max_common_vector(swizzled, swizzled)
     (8, 512)
     """
+    a, b = layout_of(a), layout_of(b)
     for each in (a, b):
         if gives_coordinates(layout_for("max_common_vector", each)):
             raise LayoutError(f"max_common_vector of {each}: it gives coordinates, not offsets")

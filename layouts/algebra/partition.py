@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..errors import LayoutError
 from ..values.arith import ascending, ceil_div, divides
-from ..values.layout import Layout
+from ..values.layout import Layout, has_none
 from ..values.modes import has_xor_strides
 from ..values.steps import Steps
 from ..values.stride import kind_of
@@ -15,6 +15,7 @@ from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.symbols import remainder
 from ..values.tuples import (
     IntTuple,
+    added,
     crd2idx,
     is_inside,
     is_int,
@@ -39,6 +40,20 @@ class Tile(NamedTuple):
 
     layout: Any
     offset: Any
+
+    def __call__(self, *coord: IntTuple) -> Any:
+        """``offset + layout(c)`` at an index or a coordinate; with None in it, the `Tile` of those
+        modes.
+
+        >>> tile = local_tile(Layout((128, 64), (64, 1)), (32, 16), (1, 2))
+        >>> tile(0), tile(3, 1), tile(3, None)
+        (2080, 2273, Tile(layout=Layout((16,), (1,)), offset=2272))
+        """
+        at = coord[0] if len(coord) == 1 else coord
+        if not has_none(at):
+            return added(self.offset, self.layout(at))
+        part = part_at(at, self.layout)
+        return Tile(part.layout, added(self.offset, part.offset))
 
 
 def local_tile(layout: Any, tiler: Tiler, coord: IntTuple, proj: IntTuple = None) -> Any:

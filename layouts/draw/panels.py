@@ -6,8 +6,9 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
-from ..errors import LayoutError
+from ..errors import LayoutError, brief
 from ..hardware.facts import BANK_BYTES, BANKS
+from ..hardware.fragment import Drawn
 from ..values.layout import Layout, make_layout
 from ..values.swizzle import ComposedLayout, Swizzle, outer_layout
 from ..values.symbols import GIVE_VALUES
@@ -21,6 +22,7 @@ __all__ = [
     "Limits",
     "Scale",
     "asks_for_banks",
+    "blocks_of",
     "check_drawable",
     "check_integer_extents",
     "panel_of",
@@ -224,10 +226,24 @@ def _ends(mode: Layout, count: int) -> tuple[int, ...]:
     return tuple(ends)
 
 
+def blocks_of(swizzle: Swizzle) -> ComposedLayout:
+    """The offsets that `swizzle` permutes, as a table shows them: rows count the bits that it
+    reads, columns those that it changes.
+
+    >>> print(blocks_of(Swizzle(1, 0, 1)))
+    S<1,0,1> o 0 o (2,2):(2,1)
+    """
+    columns, rows = 1 << abs(swizzle.shift), 1 << swizzle.bits
+    domain = Layout((rows, columns), (columns << swizzle.base, 1 << swizzle.base))
+    return ComposedLayout(swizzle, 0, domain)
+
+
 def check_drawable(layout: Any) -> None:
     """Raises `LayoutError` unless `layout` is a layout."""
+    if isinstance(layout, Drawn):
+        raise LayoutError(f"table of {layout.heading}: print(atom) draws it")
     if not isinstance(layout, (Layout, ComposedLayout)):
-        raise LayoutError(f"table of {layout!r}: it must be a Layout or a ComposedLayout")
+        raise LayoutError(f"table of {brief(layout)}: it must be a Layout or a ComposedLayout")
 
 
 def check_integer_extents(layout: Layout | ComposedLayout) -> None:

@@ -20,6 +20,7 @@ from ..values.value import Value
 from . import Table, table
 from .fragments import fragments
 from .operation import operation
+from .panels import blocks_of
 
 
 class Answer(Value):
@@ -109,11 +110,7 @@ def drawable(value: Any) -> Layout | ComposedLayout | None:
     """The layout that draws `value`, blocks for a swizzle; or None."""
     if isinstance(value, (Layout, ComposedLayout)):
         return value
-    if isinstance(value, Swizzle):  # rows count the bits that are read, columns those that change
-        columns, rows = 1 << abs(value.shift), 1 << value.bits
-        domain = Layout((rows, columns), (columns << value.base, 1 << value.base))
-        return ComposedLayout(value, 0, domain)
-    return None
+    return blocks_of(value) if isinstance(value, Swizzle) else None
 
 
 def facts(layout: Layout | ComposedLayout) -> list[str]:

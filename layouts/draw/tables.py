@@ -9,7 +9,7 @@ from ..hardware.facts import ACCESS_BYTES, PHASE_LANES, WARP
 from ..hardware.wavefronts import wavefronts
 from ..tiled.tensor import Tensor
 from ..values.layout import Layout
-from ..values.swizzle import ComposedLayout
+from ..values.swizzle import ComposedLayout, Swizzle
 from ..values.tuples import is_int, rank, size
 from ..values.unit import in_units, unit_of
 from .cells import Panel, Table
@@ -19,6 +19,7 @@ from .panels import (
     Limits,
     Scale,
     asks_for_banks,
+    blocks_of,
     check_drawable,
     check_integer_extents,
     panels_of,
@@ -31,7 +32,7 @@ NOTEBOOK_LIMIT = 64
 
 
 def table(
-    layout: Layout | ComposedLayout | Tensor,
+    layout: Layout | ComposedLayout | Swizzle | Tensor,
     unit: int | None = None,
     show: str = "offset",
     banks: int | None = None,
@@ -39,7 +40,8 @@ def table(
 ) -> Table:
     """`layout` as a table: mode 0 down, mode 1 across, one panel for each index of further modes.
 
-    A single mode runs across.  Of a `Tensor`, cells show the elements.
+    A layout with one mode is drawn as one row.  Of a `Tensor`, cells show the elements.  Of a
+    swizzle, rows count the bits that it reads, and columns those that it changes.
 
     `unit`   bits of one offset of a layout that has no unit of its own (default 16): a composed
              layout may have one, and so have the elements of a tensor
@@ -78,6 +80,8 @@ def table(
         elements = Elements(layout, unit, show, banks)
         panels = panels_of(layout.layout, repr(layout), (), elements, Limits(limit))
         return _drawn(panels, elements, ())
+    if isinstance(layout, Swizzle):
+        layout = blocks_of(layout)
     scale = scale_of(layout, unit, show, banks)
     panels = panels_of(layout, str(layout), (), scale, Limits(limit))
     return _drawn(panels, scale, ((str(layout), layout),))

@@ -20,8 +20,9 @@ from .wavefronts import wavefronts
 
 __all__ = ["Accesses", "Padding", "padding_for", "tile_and_accesses"]
 
-#: Accesses to a tile, or instructions whose lanes the tile's layout itself takes to offsets.
-Accesses: TypeAlias = Iterable[Access | str | int | Instruction]
+#: One access to a tile, or several; of an instruction, the tile's layout itself takes the lanes to
+#: offsets.
+Accesses: TypeAlias = Access | Iterable[Access | str | int | Instruction]
 
 
 class Padding(Report):
@@ -95,6 +96,8 @@ def tile_and_accesses(
     numbers = leaves((layout.shape, layout.stride)) if isinstance(layout, Layout) else (layout,)
     if not all(map(is_int, numbers)):
         raise LayoutError(f"{layout!r}: give the Layout of a tile of integer extents and strides")
+    if isinstance(accesses, Access):
+        accesses = (accesses,)
     try:
         given = None if isinstance(accesses, str) else tuple(accesses)
     except TypeError:  # of an array of no modes, too, which is Iterable

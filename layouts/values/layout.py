@@ -27,6 +27,7 @@ from .stride import (
     paths_of,
     refusal,
 )
+from .symbols import plain_if_symbolic
 from .tuples import (
     DEEPEST,
     IntTuple,
@@ -203,7 +204,7 @@ class Layout(_Parts, Composable):
             return as_tuple(
                 total + sum((ArithTuple([(path, 1)]) for path in paths), ArithTuple()), paths
             )
-        return sum(last) + 1
+        return plain_if_symbolic(sum(last) + 1)
 
 
 _set_modes = _Parts.__dict__["_modes"].__set__
@@ -451,11 +452,14 @@ def flatten(x: Any) -> Any:
 def cosize(layout: Any, mode: int | Iterable[int] | None = None) -> Any:
     """One more than the largest offset of a layout, or of one of its modes (C++ ``cosize``).
 
-    For a composed layout it is an upper bound of the offsets: allocate as many elements.
+    For a composed layout it is an upper bound of the offsets: allocate as many elements.  Of a
+    tensor it is that of the layout.
 
     >>> cosize(Layout((4, 8), (16, 1))), cosize(Layout((4, 8), (16, 1)), 1)
     (56, 8)
     """
+    if hasattr(layout, "with_layout"):
+        layout = layout.layout
     if not hasattr(layout, "_cosize"):
         raise LayoutError(f"cosize of {layout!r}: it takes a Layout or a ComposedLayout")
     for step in steps(mode):

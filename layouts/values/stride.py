@@ -194,7 +194,7 @@ def _branch(terms: dict[Path, Any], paths: set[Path], at: Path) -> Any:
 
 class F2(StepStride):
     """A step that XORs: ``k * F2(d)`` is the XOR of ``d << j`` for the set bits j of k, and
-    ``F2(a) + F2(b) == F2(a ^ b)`` (PyCuTe's ``F2``).
+    ``F2(a) + F2(b) == F2(a) ^ F2(b) == F2(a ^ b)`` (PyCuTe's ``F2``).
 
     A swizzle is linear over XOR.  So a swizzle, and any chain of swizzles, is a layout with XOR
     strides.
@@ -253,7 +253,7 @@ class F2(StepStride):
         # An array times a stride of 0 is an array.
         return F2(self.value ^ other) if hasattr(other, "dtype") else NotImplemented
 
-    __radd__ = __add__
+    __radd__ = __xor__ = __add__
 
     def __int__(self) -> int:
         return int(self.value)

@@ -301,6 +301,7 @@ ADVICE = {
     "a layout that is copied": (lambda: copy(TILE, TILE), "Layout and must be a Tensor"),
     "an atom that is none": (lambda: copy(3, DATA, DATA), "3 is an int and must be a CopyAtom"),
     "a type of elements": (lambda: make_copy_atom(ldmatrix(4), "f16"), "value_bits 'f16' must be"),
+    "Python's filter": (lambda: layouts.filter(None, [0, 1]), "Python's own is builtins.filter"),
     "an access without lanes": (
         lambda: layouts.banks(Layout((64, 64), (64, 1)), "ldmatrix.x4"),
         "for a tile give lanes=, lane → index of a coordinate",

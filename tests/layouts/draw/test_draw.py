@@ -24,6 +24,7 @@ from layouts import (
     explain,
     local_tile,
     make_tensor,
+    mma,
     stmatrix,
     symbols,
     table,
@@ -31,6 +32,7 @@ from layouts import (
     wavefronts,
     wgmma_accumulator,
 )
+from layouts.draw import summary
 from layouts.draw.cells import COLOURS
 from layouts.draw.html import style_sheet
 from layouts.draw.operation import operation
@@ -441,10 +443,23 @@ def test_a_notebook_shows_the_table_of_at_most_64_by_64_cells():
     large = Layout((128, 128))._repr_html_()
     assert "64 x 64 of 128 x 128 cells" in large
     assert len(large) < 600_000
-    assert Swizzle(3, 3, 3)._repr_html_() is None
+    assert Swizzle(3, 3, 3)._repr_html_() == table(Swizzle(3, 3, 3)).html()
     assert Layout((symbols("m"), 2))._repr_html_() is None
     assert isinstance(table(TILE), Table)
     assert table(TILE)._repr_html_() == table(TILE).html()
+
+
+@pytest.mark.parametrize(
+    "swizzle", [Swizzle(3, 3, 3), Swizzle(2, 0, -3), Swizzle(0, 4, 3)], ids=str
+)
+def test_the_table_of_a_swizzle_is_the_one_that_the_command_line_draws(swizzle):
+    assert table(swizzle) == summary.answer(str(swizzle)).picture()
+
+
+@pytest.mark.parametrize("draw", [table, compare, lambda atom: table_tv(atom, (4, 4))])
+def test_the_table_of_an_atom_says_that_print_draws_it(draw):
+    with pytest.raises(LayoutError, match=r"table of mma\.m16n8k16, .*: print\(atom\) draws it"):
+        draw(mma("m16n8k16", "bf16"))
 
 
 def test_pictures_need_only_the_standard_library():

@@ -293,6 +293,12 @@ def test_a_padded_tile_can_be_repeated(shape, unit):
     assert prove(Injective(twice))
 
 
+def test_one_access_is_taken_as_a_list_of_it_is():
+    tile = Layout((64, 64), (64, 1))
+    assert swizzle_for(tile, X4) == swizzle_for(tile, [X4])
+    assert padding_for(tile, X4) == padding_for(tile, [X4])
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [

@@ -13,9 +13,11 @@ from layouts import (
     Layout,
     LayoutError,
     Swizzle,
+    coalesce,
     composition,
     copy,
     cosize,
+    filter,
     flat_divide,
     idx2crd,
     local_partition,
@@ -26,6 +28,8 @@ from layouts import (
     make_identity_tensor,
     make_rmem_tensor,
     make_tensor,
+    max_common_layout,
+    max_common_vector,
     size,
     slice_,
     symbols,
@@ -86,6 +90,9 @@ OPERATIONS = {
     "zipped_divide": lambda x: zipped_divide(x, (2, 4)),
     "tiled_divide": lambda x: tiled_divide(x, (2, 4)),
     "flat_divide": lambda x: flat_divide(x, (2, 4)),
+    "coalesce": coalesce,
+    "coalesce by mode": lambda x: coalesce(x, (1, 1)),
+    "filter": filter,
 }
 
 
@@ -111,6 +118,28 @@ def test_tiles_and_parts_of_a_tensor_have_the_elements_of_their_coordinates(layo
         found, where = (local_partition(x, threads, thread) for x in (tensor, identity))
         for i in range(4):
             assert found[i] == layout(*where[i])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_a_tile_is_called_as_the_tensor_of_that_tile_is(layout):
+    tensor = make_counting_tensor(layout)
+    for coord in ((1, 0), (0, 1), (0, None)):
+        part, elements = local_tile(layout, (2, 4), coord), local_tile(tensor, (2, 4), coord)
+        assert [part(i) for i in range(size(elements))] == [
+            elements[i] for i in range(size(elements))
+        ]
+    tile = local_tile(layout, (2, 4), (1, 0))
+    for row in range(2):
+        assert [tile(row, None)(j) for j in range(4)] == [tile(row, j) for j in range(4)]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_the_cosize_and_the_common_vectors_of_tensors_are_those_of_their_layouts(layout):
+    tensor = filled(layout)
+    assert cosize(tensor) == cosize(layout)
+    assert max_common_vector(tensor, tensor) == max_common_vector(layout, layout)
+    if layout(0) == 0:
+        assert max_common_layout(tensor, layout) == max_common_layout(layout, layout)
 
 
 def test_the_elements_of_an_identity_tensor_are_their_coordinates():
