@@ -1,4 +1,4 @@
-"""A composed layout as an offset and a Layout, where it is one: C++ leaves it composed."""
+"""Rewrite a composed layout as an offset plus a Layout, where possible; C++ leaves it composed."""
 
 from __future__ import annotations
 

@@ -69,9 +69,10 @@ index 5 is 4, and the XOR of its values at 1 and 4 is 2
 def _check_extents(name: str, what: Any, shape: IntTuple) -> None:
     for extent in leaves(shape):
         if type(extent) is not int or extent & (extent - 1):
+            known = "" if type(extent) is int else ", not a symbol"
             raise LayoutError(
-                f"{name} of {what}: the extent {extent} must be a power of two known now, so that "
-                f"the bits of an index are coordinates"
+                f"{name} of {what}: the extent {extent} must be a power of two{known}, so that the "
+                f"bits of an index are coordinates"
             )
 
 

@@ -43,7 +43,7 @@ def max_common_layout(
     """The layout R of the indices of the first common vector (C++ ``max_common_layout``).
 
     ``A(R(i)) == B(R(i)) == i`` for every i below ``size(R)``, which is `max_common_vector`, or 1 if
-    no layout is R.  Raises `LayoutError` if A or B takes index 0 to another offset than 0.
+    no such layout exists.  Raises `LayoutError` if A or B takes index 0 to another offset than 0.
 
     >>> a, b = Layout((4, (2, 4)), (1, (4, 16))), Layout((4, 8), (1, 4))
     >>> print(max_common_layout(a, b), max_common_layout(Layout((4, 8), (8, 1)), b))
@@ -57,7 +57,7 @@ def max_common_layout(
                 f"max_common_layout of {each}: it maps index 0 to {each(0)}, so the offset 0 is "
                 f"not common; take the layout without its offset"
             )
-    a, b = _plain(a), _plain(b)
+    a, b = _as_layout_if_one(a), _as_layout_if_one(b)
     bits = None if has_symbols((a, b)) else _matrices(a, b)
     if bits is not None:
         return from_columns(_common_indices(*bits, most=count.bit_length() - 1))
@@ -90,7 +90,7 @@ def max_common_vector(a: Layout | ComposedLayout, b: Layout | ComposedLayout) ->
     for each in (a, b):
         if gives_coordinates(layout_for("max_common_vector", each)):
             raise LayoutError(f"max_common_vector of {each}: it gives coordinates, not offsets")
-    a, b = _plain(a), _plain(b)
+    a, b = _as_layout_if_one(a), _as_layout_if_one(b)
     proved, most = _by_modes(a, b)
     if proved is most or has_symbols((a, b)):
         return proved
@@ -107,7 +107,7 @@ def _steps_of_a_pair(a: Any, b: Any) -> int:
     return steps_of_a_value(a) + steps_of_a_value(b) + 2
 
 
-def _plain(layout: Any) -> Any:
+def _as_layout_if_one(layout: Any) -> Any:
     """A composed layout as the layout that it is, if it is one."""
     found = as_layout(layout) if isinstance(layout, ComposedLayout) else None
     return layout if found is None or not equal(found[0], 0) else found[1]

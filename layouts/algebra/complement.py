@@ -14,7 +14,7 @@ from ..values.offsets import all_offsets
 from ..values.steps import too_many
 from ..values.stride import F2, ArithTuple, Path, kind_of
 from ..values.swizzle import ComposedLayout, layout_for, outer_layout
-from ..values.symbols import has_symbols
+from ..values.symbols import GIVE_VALUES, has_symbols
 from ..values.tuples import IntTuple, checked, product, size
 from .as_layout import as_layout
 from .gf2 import placed_columns
@@ -207,7 +207,7 @@ def _not_proved(layout: Layout, stride: Any, reach: Any) -> LayoutError:
     return LayoutError(
         f"complement of {layout}: the number of copies that fit below the stride {stride} is "
         f"{stride} divided by {reach}, rounded down, and it is not proved to be one polynomial "
-        f"greater than 0; write {stride} as a multiple of {reach}, or give the symbols values"
+        f"greater than 0; write {stride} as a multiple of {reach}, or {GIVE_VALUES}"
     )
 
 
@@ -271,11 +271,11 @@ def _rest(steps: dict[Path, Layout], bound: IntTuple, at: Path) -> tuple[IntTupl
 
 
 def _xor_complement(layout: Layout | ComposedLayout, target: Any) -> Layout:
-    """By elimination over GF(2): a bit is free if no pivot has it as its top bit."""
+    """By elimination over GF(2): the bits that are the leading bit of no pivot."""
     if type(target) is not int or has_symbols(layout):
         raise LayoutError(
             f"complement of {layout} up to {target}: XOR strides and swizzles take integers known "
-            f"now; give the symbols values"
+            f"now; {GIVE_VALUES}"
         )
     if isinstance(layout, ComposedLayout) and layout(0) != 0:
         raise LayoutError(

@@ -18,7 +18,7 @@ from ..values.modes import Mode, refined
 from ..values.offsets import sums_at
 from ..values.steps import Steps
 from ..values.stride import ArithTuple, Path
-from ..values.symbols import coefficients, fails_at
+from ..values.symbols import GIVE_VALUES, coefficients, fails_at
 from ..values.tuples import idx2crd, size, text, unflatten
 from .digits import extended_modes, form_of, modes_of_leaves, read_through
 
@@ -43,7 +43,7 @@ def compose(a: Layout, b: Layout) -> Layout:
 
 # -------------------------------------------------------------------------- exhaustive check
 
-#: So many values are computed at once, so that a refusal by one of the first is quick.
+#: How many values are computed at once, so that a refusal by one of the first is quick.
 _BLOCK = 4096
 
 
@@ -173,7 +173,7 @@ def _check_integers(a: Layout, b: Layout, carry: tuple[Any, Any]) -> None:
         raise LayoutError(
             f"composition of A = {a} with B = {b} is not decided: digits of B carry from one mode "
             f"of A into the next unless {carry[0]} < {carry[1]}, and that is not proved; write the "
-            f"divisibility into the expressions (M = 8*m), or give the symbols values."
+            f"divisibility into the expressions (M = 8*m), or {GIVE_VALUES}."
             + fails_at(compose, a, b)
         )
 

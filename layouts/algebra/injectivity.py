@@ -50,7 +50,7 @@ def _index(x: list[int], layout: Layout) -> int:
     return int(crd2idx(coord, layout.shape))
 
 
-#: So many offsets are compared if the search is given up.
+#: How many offsets are compared if the search is given up.
 _COMPARED = 1 << 16
 
 

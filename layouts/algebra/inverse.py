@@ -50,8 +50,8 @@ def right_inverse(layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
 
     R reaches as far as whole modes of ``coalesce(L)`` continue from stride 1; if L is injective, no
     right inverse reaches further (C++ ``right_inverse``).  For a swizzled layout of powers of two,
-    R reaches as far as elimination finds every bit.  For another swizzled layout, it reaches as far
-    as the swizzle stays inside the right inverse of the layout under it.
+    R covers the offsets up to the first bit that elimination cannot reach.  For another swizzled
+    layout, it reaches as far as the swizzle stays inside the right inverse of the layout under it.
 
     >>> print(right_inverse(Layout((4, 8), (8, 1))), right_inverse(Layout((2, 4), (0, 1))))
     (8,4):(4,1) 4:2

@@ -146,7 +146,7 @@ class Limits:
         return rows, columns
 
     def of_panels(self, panels: int, rows: int, columns: int) -> int:
-        """How many panels of so many rows and columns are drawn, at least one."""
+        """How many panels of `rows` and `columns` are drawn, at least one."""
         drawn_rows, drawn_columns = self.of_panel(rows, columns)
         fit = MOST_PANELS if self.cells is None else self.cells // (drawn_rows * drawn_columns)
         return min(panels, MOST_PANELS, max(fit, 1))

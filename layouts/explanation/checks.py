@@ -13,7 +13,7 @@ from .steps import Lines
 
 __all__ = ["check", "check_values"]
 
-#: So many values are written out, and so many compared.
+#: How many values are written out, and how many compared.
 SHOWN, COMPARED = 24, 4096
 
 

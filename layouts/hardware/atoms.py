@@ -105,7 +105,7 @@ class MmaAtom(Drawn):
     `a`, `b` and `c` take (thread, value) to ``m + M * k``, ``n + N * k`` and ``m + M * n``; each is
     a bijection.  A or B in shared memory is a bijection of the values alone, the same for all
     threads: ``(128,(64,16)):(0,(1,64))``.  `shape` is (M, N, K); `section` of the PTX ISA 9.2
-    draws the fragments (of AMD's instructions, the manual).
+    draws the fragments (for AMD, the section of its manual).
 
     It prints as the thread and value that hold each element of A (M x K), B (K x N) and C (M x N).
 

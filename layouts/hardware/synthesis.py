@@ -78,11 +78,12 @@ def swizzle_for(
 ) -> SwizzleChoice:
     """The smallest swizzle of `layout` that makes all `accesses` free of bank conflicts.
 
-    `layout` is a tile; a swizzle that it already has is ignored.  `accesses` are as in `banks`, and
-    `unit` is the bits of one offset of a layout that has no unit of its own (default 16).  The
-    swizzle counts in this unit, and moves `vector_bytes` as a whole, by default the widest access,
-    so every aligned access of the tile stays aligned and contiguous.  The smallest swizzle has the
-    fewest bits, then the smallest shift; one of 0 bits says that none is needed.
+    `layout` is a tile; a swizzle that it already has is ignored.  `accesses` is one `Access`, or a
+    list of accesses as in `banks`, and `unit` is the bits of one offset of a layout that has no
+    unit of its own (default 16).  The swizzle counts in this unit, and moves `vector_bytes` as a
+    whole, by default the widest access, so every aligned access of the tile stays aligned and
+    contiguous.  The smallest swizzle has the fewest bits, then the smallest shift; one of 0 bits
+    says that none is needed.
 
     With fewer `vector_bytes` more swizzles are tried: these keep together what each lane accesses
     at the addresses given, but may split as many bytes elsewhere in the tile.

@@ -48,7 +48,7 @@ NO_LAYOUT = "'{at}' must follow a layout in parentheses, as in ((4,8):(8,1)){at}
 #: The kinds of tokens that are texts.
 TEXTS = ("quoted", "dotted")
 
-#: A symbol of so many letters may be a string without its quotation marks, or a name misspelt.
+#: A symbol of this many letters may be a string without its quotation marks, or a name misspelt.
 SHORTEST_WORD = 3
 
 #: The most characters of an expression that an error shows: as many before and after its place.

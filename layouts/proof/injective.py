@@ -20,7 +20,7 @@ from ..values.arith import less
 from ..values.layout import Layout, cosize
 from ..values.offsets import each_offset, steps_of_a_value
 from ..values.steps import HOW_TO_TRY_MORE, affordable
-from ..values.stride import F2, ArithTuple, E, as_factor, kind_of, paths_of
+from ..values.stride import F2, ArithTuple, as_factor, kind_of, paths_of
 from ..values.swizzle import ComposedLayout, Swizzle, layout_for
 from ..values.symbols import at_least, free_symbols, plain
 from ..values.tuples import idx2crd, leaves, size, text
@@ -213,8 +213,8 @@ def _by_weights(layout: Layout) -> _Found | tuple[int, int] | None:
     found = _injective(witness.of(layout))
     if not isinstance(found, _Found):
         return found
-    named = " + ".join(f"{as_factor(weight)}*{E(*path)}" for path, weight in weights)
-    reason = f"with its coordinates as the integer {named}, {found.reason}"
+    terms = [f"{as_factor(weight)}·x@{'@'.join(map(str, path[::-1]))}" for path, weight in weights]
+    reason = f"reading the coordinates as one integer, {' + '.join(terms)}, {found.reason}"
     return _Found(reason, Weighted(tuple(weights), found.witness))
 
 

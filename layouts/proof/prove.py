@@ -10,8 +10,8 @@ refuted: (4,2):(1,2) is injective
   coordinates (2,0) and (0,1) both have the offset 2
 
 A proof carries certificates, and a refutation its counterexample.  `Proof.verify` checks either
-without the code that found it, as if an enemy had written them.  A statement with symbols is about
-all their values:
+without the code that found it, and trusts neither.  A statement with symbols is about all their
+values:
 
 >>> from layouts import symbols
 >>> m, n = symbols("m n")
@@ -35,10 +35,10 @@ from .certificates import Certificate, Claim, Counterexample, proves, refutes
 
 __all__ = ["Counterexample", "Proof", "Statement", "prove"]
 
-#: So many values of the symbols are tried before a statement is left undecided.
+#: How many values of the symbols are tried before a statement is left undecided.
 SMALL_VALUES = 30
 
-#: Each of them takes at most so many steps of a search.
+#: How many steps of a search each of them may take.
 SMALL_STEPS = 1 << 12
 
 

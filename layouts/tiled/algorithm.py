@@ -127,7 +127,7 @@ def _copy_atom(x: Any) -> CopyAtom:
     return atom
 
 
-def _flat(tensor: Tensor) -> Tensor:
+def _flat_tensor(tensor: Tensor) -> Tensor:
     """The elements of a tensor by index, in one mode."""
     flat: Tensor = composition(tensor, Layout((size(tensor),)))
     return flat
@@ -142,15 +142,15 @@ def _check_access(atom: CopyAtom, srcs: Sequence[Tensor], dsts: Sequence[Tensor]
     for tv, tensors in ((atom.layout_src_tv, srcs), (atom.layout_dst_tv, dsts)):
         count = size(tv, 1)
         for tensor in tensors:
-            flat = _flat(tensor)
+            flat = _flat_tensor(tensor)
             if flat.element_bits != atom.value_bits:
                 raise LayoutError(
-                    f"copy by {atom.name} of {atom.value_bits}-bit elements: {tensor!r} has "
+                    f"{atom.name} of {atom.value_bits}-bit elements: {tensor!r} has "
                     f"elements of {flat.element_bits} bits"
                 )
             if size(flat) % count:
                 raise LayoutError(
-                    f"copy by {atom.name}: {tensor!r} has {size(flat)} elements, which must be a "
+                    f"{atom.name}: {tensor!r} has {size(flat)} elements, which must be a "
                     f"multiple of the {count} of one thread"
                 )
             if matrices and tv == atom.layout_ref_tv:
@@ -159,7 +159,7 @@ def _check_access(atom: CopyAtom, srcs: Sequence[Tensor], dsts: Sequence[Tensor]
             steps = vectors - library(vectors).arange(count)
             if (steps != steps[:, :1]).any() or (steps[:, 0] % count).any():
                 raise LayoutError(
-                    f"copy by {atom.name}: {tensor!r} is not made of aligned runs of {count} "
+                    f"{atom.name}: {tensor!r} is not made of aligned runs of {count} "
                     f"elements, which the instruction accesses at once; use a narrower one, or a "
                     f"swizzle that keeps so many elements together"
                 )
@@ -175,12 +175,12 @@ def _copy_elements(src: Tensor, dst: Tensor, pred: Tensor | None) -> None:
         sizes = ", ".join(str(size(x)) for x in (src, dst, pred) if x is not None)
         raise LayoutError(f"copy of {src!r} to {dst!r}: their sizes are {sizes}; they must agree")
     if pred is None:
-        _flat(dst).store(_flat(src).load())
+        _flat_tensor(dst).store(_flat_tensor(src).load())
         return
     touched = [index for index in range(size(dst)) if pred[index]]
     xp = library(dst.data)
     at = xp.asarray(touched, dtype=xp.int64)
-    _flat(dst)[at] = _flat(src)[at]
+    _flat_tensor(dst)[at] = _flat_tensor(src)[at]
 
 
 def _copy_collectively(atom: CopyAtom, srcs: Sequence[Tensor], dsts: Sequence[Tensor]) -> None:
@@ -194,19 +194,21 @@ def _copy_collectively(atom: CopyAtom, srcs: Sequence[Tensor], dsts: Sequence[Te
     counts = {*(size(x) / supplied for x in srcs), *(size(x) / received for x in dsts)}
     if len(srcs) != len(dsts) or len(srcs) % threads or len(counts) > 1:
         raise LayoutError(
-            f"copy by {atom.name}: {len(srcs)} sources and {len(dsts)} destinations; there must "
+            f"{atom.name}: {len(srcs)} sources and {len(dsts)} destinations; there must "
             f"be the tensors of {threads} threads, or a multiple, with {supplied} values of a "
             f"source and {received} of a destination for each atom"
         )
     _check_access(atom, srcs, dsts)
     dst_to_src = atom.dst_to_src
     for first in range(0, len(srcs), threads):
-        lanes = [_flat(src).load().reshape(-1, supplied) for src in srcs[first : first + threads]]
+        lanes = [
+            _flat_tensor(src).load().reshape(-1, supplied) for src in srcs[first : first + threads]
+        ]
         held = library(lanes[0]).stack(lanes)  # (thread, atom, value)
         for thread, dst in enumerate(dsts[first : first + threads]):
             sources = [dst_to_src(thread, value) for value in range(received)]
             moved = held[[s % threads for s in sources], :, [s // threads for s in sources]]
-            _flat(dst).store(moved.T.reshape(-1))  # moved is (value, atom)
+            _flat_tensor(dst).store(moved.T.reshape(-1))  # moved is (value, atom)
 
 
 # ----------------------------------------------------------------------------- multiplication

@@ -105,7 +105,7 @@ def make_copy_atom(op: Any, value_bits: int) -> CopyAtom:
             f"{bits} bits per thread hold whole elements of {value_bits} bits"
         )
     moved = Layout((1, bits // value_bits), (0, 1))
-    return CopyAtom(access.name or f"copy of {access.width} bytes", moved, moved, moved, value_bits)
+    return CopyAtom(access.name or f"{access.width}-byte copy", moved, moved, moved, value_bits)
 
 
 def _of_matrices(op: MatrixAtom, value_bits: int) -> CopyAtom:

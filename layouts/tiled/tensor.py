@@ -316,7 +316,7 @@ def make_tensor(data: Any, layout: Any = None) -> Tensor:
         raise LayoutError(f"make_tensor: {layout} gives coordinates, not elements of data")
     if not all(map(is_int, (*leaves(layout.shape), cosize(layout)))):
         raise LayoutError(f"make_tensor: {layout} has symbols; {GIVE_VALUES}")
-    made = Tensor(_flat(data), layout)
+    made = Tensor(_flat_array(data), layout)
     if cosize(layout) > len(made.data):
         if isinstance(layout, Layout):
             raise LayoutError(
@@ -452,7 +452,7 @@ def _flat_storage(data: Any, count: int) -> Any:
     return as_strided(data, (count,), (data.itemsize,))
 
 
-def _flat(data: Any) -> Any:
+def _flat_array(data: Any) -> Any:
     """The array as a flat one that shares its memory."""
     if data.ndim == 1:
         return data

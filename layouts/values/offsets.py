@@ -13,7 +13,7 @@ from .tuples import size
 
 __all__ = ["all_offsets", "each_offset", "offsets_at", "steps_of_a_value", "sums_at"]
 
-#: `each_offset` computes so many values at once.
+#: How many values `each_offset` computes at once.
 TOGETHER = 1 << 12
 
 
@@ -60,7 +60,7 @@ def offsets_at(layout: Layout | Swizzle | ComposedLayout, indices: list[Any]) ->
     return [layout(index) for index in indices]
 
 
-#: `_xors_at` looks up so many bits of an index at once.
+#: How many bits of an index `_xors_at` looks up at once.
 LOOKED_UP = 8
 
 

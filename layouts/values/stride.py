@@ -132,7 +132,7 @@ def E(*path: int) -> ArithTuple:
     return ArithTuple([(_checked_path(path), 1)])
 
 
-#: A coordinate has at most so many modes.
+#: The most modes of a coordinate.
 MOST_MODES = 1 << 16
 
 

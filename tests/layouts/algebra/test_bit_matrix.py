@@ -127,7 +127,7 @@ M = symbols("m")
     [
         (lambda: to_bits(Layout((3, 4))), "the extent 3 must be a power of two"),
         (lambda: to_bits(Layout((3, 2), (0, F2(1)))), "the extent 3 must be a power of two"),
-        (lambda: to_bits(Layout((M, 4))), "the extent m must be a power of two"),
+        (lambda: to_bits(Layout((M, 4))), "the extent m must be a power of two, not a symbol,"),
         (lambda: to_bits(Layout((2, 4), (M, 1))), "its value m must be an integer"),
         (lambda: to_bits(Layout((2, 2), (E(0), E(1)))), r"index 0 is \(0, 0\), a coordinate"),
         (lambda: to_bits(Layout((4, 4), (1, 2))), "at index 6 is 4, .* at 2 and 4 is 0"),
