@@ -38,7 +38,8 @@ def __getattr__(name: str) -> Any:
             from cutedsl_gemm.select import registry
 
             return tuple(registry.KERNELS)
-        return getattr(import_module(f"cutedsl_gemm.{_MODULES[name]}"), name)
+        found = globals()[name] = getattr(import_module(f"cutedsl_gemm.{_MODULES[name]}"), name)
+        return found
     if name == "PlanError":
         from cutedsl_gemm.kernels.plan.checks import PlanError
 

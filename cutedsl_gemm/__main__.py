@@ -1,4 +1,4 @@
-"""python -m cutedsl_gemm COMMAND; `arguments` lists the commands."""
+"""python -m cutedsl_gemm COMMAND; `command_line.parser` lists the commands."""
 
 from __future__ import annotations
 

@@ -38,6 +38,7 @@ GPU = {
 VARIABLES = cache.VARIABLE, "CUDA_VISIBLE_DEVICES", "CUDA_HOME", "CUTE_DSL_ARCH", "PYTHONPATH"
 OLDEST, HOPPER = (8, 0), (9, 0)  # compute capabilities: that have kernels, that sm90 is for
 
+RUNNING = "torch", "numpy"
 COMPILING = (
     *("torch", versions.DSL, "apache-tvm-ffi", "cuda-python", "linker"),
     *("platformdirs", "filelock"),  # of the cache
@@ -47,14 +48,14 @@ USES: dict[str, tuple[str, ...]] = {  # and the parts that each needs
     "layouts": (),
     "layouts: arrays": ("numpy",),
     "layouts: symbols and their proofs": ("sympy",),
-    "gemm of CPU tensors, explain, hierarchy": ("torch",),
-    "gemm of CUDA tensors": (*COMPILING, *A_CARD),
-    "the sm90 kernels": (*COMPILING, *A_CARD, "Hopper"),
+    "gemm of CPU tensors, explain, hierarchy": RUNNING,
+    "gemm of CUDA tensors": (*RUNNING, *COMPILING, *A_CARD),
+    "the sm90 kernels": (*RUNNING, *COMPILING, *A_CARD, "Hopper"),
     "kernels compiled for another machine: build": (*COMPILING, "cache"),
     "kernels kept on disk": ("cache",),
-    "demo": ("torch", "rich"),
+    "demo": (*RUNNING, "rich"),
     "demo: machine code": (*COMPILING, "cuobjdump", "nvdisasm"),
-    "bench, ladder": (*COMPILING, *A_CARD, "Hopper", "rich"),
+    "bench, ladder": (*RUNNING, *COMPILING, *A_CARD, "Hopper", "rich"),
     "bench: quack and Triton beside it": ("quack-kernels", "triton"),
     "bench --plot, ladder --plot": ("matplotlib",),
     "wavefronts": (*COMPILING, *A_CARD, "Hopper", "ncu"),

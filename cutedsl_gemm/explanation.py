@@ -70,8 +70,9 @@ def _lines(problem: Problem, tile: Tile | None, copied: list[str]) -> Iterator[t
     yield "problem", f"C {m, n} = A {m, k} · B {of_b}, {problem.dtype}"
     yield "card", f"NVIDIA H100 SXM, {SMS} multiprocessors: all times are estimates for it"
     if copied:
-        one_launch = " and ".join(copied) + (", in one launch" if len(copied) > 1 else "")
-        yield "copies", f"{one_launch}: TMA reads rows that start at multiples of 16 bytes"
+        launch = ", in one launch" if len(copied) > 1 and parts == 1 else ""
+        why = "TMA reads rows that start at multiples of 16 bytes"
+        yield "copies", f"{' and '.join(copied)}{launch}: {why}"
     if n % TMA.alignment:
         yield "stores", f"C: by threads; TMA stores rows of multiples of 16 bytes, and N is {n}"
     if m * n * k == 0:

@@ -247,7 +247,7 @@ def table(rows: Iterable[Row]) -> Table:
 
 def write(rows: Iterable[Iterable[object]], head: Iterable[str], file: Path) -> None:
     """A table as CSV."""
-    with file.open("w", newline="") as stream:
+    with file.open("w", newline="", encoding="utf-8") as stream:
         csv.writer(stream).writerows([head, *rows])
 
 
@@ -261,6 +261,8 @@ def main() -> None:
     parser.add_argument("--losses", type=Path, metavar="FILE", help="train, and write the losses")
     parser.add_argument("--steps", type=int, default=50, help="of that training")
     options = parser.parse_args()
+    if unknown := {*options.tasks} - {*TASKS}:
+        parser.error(f"tasks: {', '.join(unknown)}: each must be one of {', '.join(TASKS)}")
     size, console = SIZES[options.size], Console()
     rows: list[Row] = []
     for task, mode in product(options.tasks or TASKS, options.modes):

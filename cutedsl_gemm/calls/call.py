@@ -87,7 +87,7 @@ def call(
     on_copies = partial(_on_copies, tile, tune, invariant) if kernel is None else None
     options = tune, invariant, unaligned_out
     made = _make(a, b, tile, out, named(kernel, device_of(a)), *options, on_copies)
-    return remember(_calls, signature, made)
+    return made if signature is None else remember(_calls, signature, made)
 
 
 @untraced
@@ -209,11 +209,7 @@ def tuned_plan(
 
 def check_flag(name: str, flag: object) -> None:
     """TypeError unless it is True or False."""
-    try:
-        known = bool(flag in (False, True))
-    except (TypeError, ValueError, RuntimeError):  # an array of several, or a tensor
-        known = False
-    if not known:
+    if not isinstance(flag, bool):
         raise TypeError(f"{name} is {brief(flag)}: it must be True or False")
 
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.calls.call import check_options, tuned_plan
+from cutedsl_gemm.calls.copies import aligned_copies
 from cutedsl_gemm.calls.results import (
     Results,
     Slot,
@@ -351,10 +352,11 @@ def _on_copies(
     out: Results | None,
 ) -> Results:
     """The results of tensors that no kernel reads in place, by aligned copies of them."""
-    if not aligned(a, requirements):
-        a = aligned_copy(a)
-    if not readable(b, requirements):
-        b = aligned_copy(b) if b.ndim == 2 else readable_copy(b)
+    if b.ndim == 2:
+        a, b = aligned_copies(a, b, requirements)
+    else:
+        a = a if aligned(a, requirements) else aligned_copy(a)
+        b = b if readable(b, requirements) else readable_copy(b)
     return compute(a, b, epilogue, values, out, options)
 
 

@@ -69,8 +69,8 @@ def check_results(out: Results, epilogue: Epilogue, shape: Shape, a: Tensor) -> 
     """TypeError or ValueError unless the tensors of `out` can hold the results."""
     if len(out) != len(epilogue.results):
         raise ValueError(
-            f"out has {len(out)} tensors, and the epilogue {len(epilogue.results)} results: "
-            "pass a tensor for each"
+            f"out has {len(out)} tensors: it must have one for each result of the epilogue, "
+            f"{len(epilogue.results)}"
         )
     for name, tensor, result in zip(epilogue.result_names, out, epilogue.results, strict=True):
         _check_result(name, tensor, extents(result, shape), dtype_of(result, a.dtype), a.device)

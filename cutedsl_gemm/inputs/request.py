@@ -143,8 +143,8 @@ def epilogue_of(
         return PLAIN if epilogue is None else epilogue
     nearest = "".join(did_you_mean(name, own_names(called)) for name in operands)
     raise TypeError(
-        f"({', '.join(operands)}) would be operands of an epilogue, and there is none: pass "
-        f"epilogue, a function of the product and of these, or omit them{nearest}"
+        f"unexpected arguments ({', '.join(operands)}): without an epilogue, gemm takes no "
+        f"operands; pass epilogue, a function of the product and of these, or omit them{nearest}"
     )
 
 

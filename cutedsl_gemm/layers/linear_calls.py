@@ -62,9 +62,9 @@ def remembered(
 ) -> LinearProduct | None:
     """The product of tensors of one signature, found in two microseconds if it is known.
 
-    `make` makes it of (x, weight, bias, whether all are aligned); None, too, for tensors without
-    memory, and for negative views, whose memory has the other sign. get_device() is -1 for the CPU
-    and for meta, whose tensors have no address.
+    `make` prepares it, given (x, weight, bias, whether all are aligned). None for tensors without
+    memory, and for views with the negative bit set. get_device() is -1 for CPU and meta tensors;
+    only the latter have no address.
     """
     try:
         if x.is_neg() or weight.is_neg() or (bias is not None and bias.is_neg()):

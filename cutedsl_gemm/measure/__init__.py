@@ -4,6 +4,8 @@ bench          gemm beside torch.mm, quack and Triton
   providers, triton_gemm                     those that it compares
   distribution, random_shapes, odd_shapes    many shapes
   decode, epilogues, layers, gathered        few rows; epilogues; several GPUs
+  host                                       host time of a call
+  accuracy                                   the error of a result, compared with float64
   report, power                              tables, plots and CSV; clock and power
 ladder         every rung of the ladder
 wavefronts     the bank model beside Nsight Compute's counters

@@ -6,7 +6,6 @@ L2 eight times, so that all weights come from DRAM. Both from CUDA graphs.
 
 from __future__ import annotations
 
-import csv
 import math
 import statistics
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.compile.progress import track
 from cutedsl_gemm.measure.bench import check, machine, normal
 from cutedsl_gemm.measure.providers import CUBLAS
-from cutedsl_gemm.measure.report import OURS, Shape
+from cutedsl_gemm.measure.report import OURS, Shape, write_csv
 from cutedsl_gemm.select.choose import choose
 from cutedsl_gemm.select.precompile import compiled_with_bar
 from cutedsl_gemm.select.timing import L2_BYTES, Launch, race
@@ -126,12 +125,11 @@ def table(samples: list[Sample], cold: bool) -> Table:
 
 def write(samples: list[Sample], file: Path) -> None:
     """The samples as CSV: M, N, K, hot or cold, microseconds of both providers."""
-    with file.open("w", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(("M", "N", "K", "weights", f"{CUBLAS}, µs", f"{OURS}, µs"))
-        for each in samples:
-            times = (f"{1e6 * seconds:.2f}" for seconds in (each.cublas, each.ours))
-            writer.writerow((*each.mnk, "cold" if each.cold else "hot", *times))
+    rows = []
+    for each in samples:
+        times = (f"{1e6 * seconds:.2f}" for seconds in (each.cublas, each.ours))
+        rows.append((*each.mnk, "cold" if each.cold else "hot", *times))
+    write_csv(file, ("M", "N", "K", "weights", f"{CUBLAS}, µs", f"{OURS}, µs"), rows)
 
 
 def main(file: Path | None = None) -> None:

@@ -6,7 +6,6 @@ replayed from CUDA graphs in turn. Inputs and checks are those of bench.
 
 from __future__ import annotations
 
-import csv
 import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ from cutedsl_gemm.kernels.compile.progress import track
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.measure.bench import check, machine, normal
 from cutedsl_gemm.measure.providers import CUBLAS
-from cutedsl_gemm.measure.report import OURS, Shape
+from cutedsl_gemm.measure.report import OURS, Shape, write_csv
 from cutedsl_gemm.select.candidate import candidate_of
 from cutedsl_gemm.select.choose import choose
 from cutedsl_gemm.select.costs import SMS
@@ -196,13 +195,12 @@ def worst(samples: Sequence[Sample]) -> Table:
 
 def write(samples: Sequence[Sample], file: Path) -> None:
     """The samples as CSV: M, N, K, B's major, microseconds of both providers, gemm's plan."""
-    with file.open("w", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(("M", "N", "K", "B", f"{CUBLAS}, µs", f"{OURS}, µs", "plan"))
-        for each in samples:
-            mnk, b_major = each.product
-            times = (f"{1e6 * seconds:.2f}" for seconds in (each.cublas, each.ours))
-            writer.writerow((*mnk, f"{b_major}-major", *times, each.plan))
+    rows = []
+    for each in samples:
+        mnk, b_major = each.product
+        times = (f"{1e6 * seconds:.2f}" for seconds in (each.cublas, each.ours))
+        rows.append((*mnk, f"{b_major}-major", *times, each.plan))
+    write_csv(file, ("M", "N", "K", "B", f"{CUBLAS}, µs", f"{OURS}, µs", "plan"), rows)
 
 
 def plot(samples: Sequence[Sample], colours: Classes, title: str, file: Path) -> None:

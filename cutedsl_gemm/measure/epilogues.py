@@ -20,7 +20,7 @@ from torch import Tensor
 from cutedsl_gemm.kernels.compile.progress import track
 from cutedsl_gemm.measure.bench import check, machine, normal
 from cutedsl_gemm.measure.layers import ALONE, LAYERS, PROVIDERS, SWIGLU, Layer
-from cutedsl_gemm.measure.report import OURS, Shape
+from cutedsl_gemm.measure.report import OURS, Shape, write_csv
 from cutedsl_gemm.select.precompile import compiled_with_bar
 from cutedsl_gemm.select.timing import captured, in_turn, launches_of_a_graph, timed
 
@@ -123,18 +123,17 @@ def table(samples: Sequence[Sample]) -> Table:
 
 def write(samples: Sequence[Sample], file: Path) -> None:
     """The samples as CSV: layer, M, N, K, microseconds of each provider, empty if it lacks it."""
-    with file.open("w", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(("layer", "M", "N", "K", *(f"{name}, µs" for name in PROVIDERS)))
-        for each in samples:
-            found = (each.seconds.get(name) for name in PROVIDERS)
-            times = ("" if seconds is None else f"{1e6 * seconds:.2f}" for seconds in found)
-            writer.writerow((each.layer, *each.mnk, *times))
+    rows = []
+    for each in samples:
+        found = (each.seconds.get(name) for name in PROVIDERS)
+        times = ("" if seconds is None else f"{1e6 * seconds:.2f}" for seconds in found)
+        rows.append((each.layer, *each.mnk, *times))
+    write_csv(file, ("layer", "M", "N", "K", *(f"{name}, µs" for name in PROVIDERS)), rows)
 
 
 def read(file: Path) -> list[Sample]:
     """The samples of a file that `write` wrote."""
-    with file.open(newline="") as stream:
+    with file.open(newline="", encoding="utf-8") as stream:
         return [
             Sample(
                 row["layer"],

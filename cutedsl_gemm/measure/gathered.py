@@ -10,7 +10,6 @@ M is that of all ranks' rows, and N and K are those of each rank's product.
 
 from __future__ import annotations
 
-import csv
 import statistics
 import tempfile
 import time
@@ -34,7 +33,7 @@ from cutedsl_gemm.distributed.reduce_scatter import scattered_plan
 from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.measure.bench import check, machine, normal
-from cutedsl_gemm.measure.report import OURS, Shape
+from cutedsl_gemm.measure.report import OURS, Shape, write_csv
 from cutedsl_gemm.select.choose import choose
 from cutedsl_gemm.select.precompile import compiled_with_bar
 from cutedsl_gemm.select.timing import HOLD, TIMED, WARM_UP, Launch, timed
@@ -181,12 +180,11 @@ def table(samples: Sequence[Sample]) -> Table:
 
 def write(samples: Sequence[Sample], file: Path) -> None:
     """The samples as CSV: operation, M, N, K, microseconds of each provider."""
-    with file.open("w", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(("operation", "M", "N", "K", *(f"{name}, µs" for name in PROVIDERS)))
-        for each in samples:
-            times = (f"{1e6 * each.seconds[name]:.2f}" for name in PROVIDERS)
-            writer.writerow((each.operation, *each.mnk, *times))
+    rows = []
+    for each in samples:
+        times = (f"{1e6 * each.seconds[name]:.2f}" for name in PROVIDERS)
+        rows.append((each.operation, *each.mnk, *times))
+    write_csv(file, ("operation", "M", "N", "K", *(f"{name}, µs" for name in PROVIDERS)), rows)
 
 
 def _plans(ranks: int) -> Iterator[KernelPlan]:

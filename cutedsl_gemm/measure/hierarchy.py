@@ -16,7 +16,7 @@ TILES = ((8, 32, 6), (4, 8, 3), (4, 4, 1))
 
 
 def hierarchy_of(kernel: str | None = None) -> TileHierarchy:
-    """The hierarchy of a kernel's plan, or that of the description if no kernel is named."""
+    """The hierarchy of a kernel's plan, or that of TILES if no kernel is named."""
     if kernel is None:
         return nested(*TILES)
     dtype = named(kernel).requirements.dtypes[0]

@@ -8,7 +8,6 @@ only adds to it.
 from __future__ import annotations
 
 import copy
-import csv
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.device.occupancy import multiprocessors
 from cutedsl_gemm.layers.functions import linear
 from cutedsl_gemm.measure.bench import machine, normal
+from cutedsl_gemm.measure.report import write_csv
 from cutedsl_gemm.models.conversion import convert
 from cutedsl_gemm.select.timing import Launch
 
@@ -122,5 +122,4 @@ def main(file: Path | None = None) -> None:
         shown.add_row(*each.cells)
     console.print(shown)
     if file is not None:
-        with file.open("w", newline="") as stream:
-            csv.writer(stream).writerows([COLUMNS, *(each.cells for each in found)])
+        write_csv(file, COLUMNS, (each.cells for each in found))

@@ -30,6 +30,7 @@ from cutedsl_gemm.api import gemm, plan_for
 from cutedsl_gemm.inputs.problem import dtype_name
 from cutedsl_gemm.measure.accuracy import relative_error
 from cutedsl_gemm.measure.providers import CUBLAS
+from cutedsl_gemm.measure.report import write_csv
 from cutedsl_gemm.select.registry import DEFAULT, KERNELS, Kernel
 from cutedsl_gemm.select.timing import TIMED, WARM_UP, Launch, burst, timed
 
@@ -194,17 +195,16 @@ FIELDS: dict[str, Callable[[str], Any]] = {
 
 def write(families: dict[str, list[Measured]], file: Path) -> None:
     """All families as CSV, a line for each rung and each torch.mm."""
-    with file.open("w", newline="") as stream:
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(FIELDS)
-        for row in chain.from_iterable(families.values()):
-            found = {**vars(row), "milliseconds": f"{row.milliseconds:.6g}"}
-            writer.writerow({**found, "error": f"{row.error:.1e}"}.values())
+    rows = []
+    for row in chain.from_iterable(families.values()):
+        found = {**vars(row), "milliseconds": f"{row.milliseconds:.6g}"}
+        rows.append({**found, "error": f"{row.error:.1e}"}.values())
+    write_csv(file, FIELDS, rows)
 
 
 def read(file: Path) -> dict[str, list[Measured]]:
     """The families of a file that `write` wrote, torch.mm first in each."""
-    with file.open(newline="") as stream:
+    with file.open(newline="", encoding="utf-8") as stream:
         header, *lines = csv.reader(stream)
     if header != list(FIELDS):
         raise ValueError(f"{file}: the header is {header}; it must be {list(FIELDS)}")

@@ -1,4 +1,4 @@
-"""Layers of a product and an epilogue, by whoever computes them: gemm, torch, cuBLAS, quack.
+"""A product with an epilogue, as each provider computes it: gemm, torch, cuBLAS, quack.
 
 All take x (M, K), a weight (N, K) as models store it, and what the epilogue reads: a bias (N,), or
 a matrix c (M, N). The weight of SwiGLU has the rows of the gate, then those of the value.

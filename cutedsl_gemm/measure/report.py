@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -161,27 +161,33 @@ def _cubes(points: Sequence[Point]) -> bool:
     return all(len({*point.mnk}) == 1 for point in points)
 
 
+def write_csv(file: Path, head: Iterable[object], rows: Iterable[Iterable[object]]) -> None:
+    """A table as CSV in UTF-8, whatever the locale."""
+    with file.open("w", newline="", encoding="utf-8") as stream:
+        csv.writer(stream, lineterminator="\n").writerows([head, *rows])
+
+
 def write(points: Sequence[Point], file: Path) -> None:
     """The table as CSV: TFLOP/s, microseconds of a call where a graph was timed, MHz, W."""
     names = [*points[0].tflops]
-    with file.open("w", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(("M", "N", "K", *names, *(f"{name}, µs a call" for name in names), *GPU))
-        for point in points:
-            calls, gpu = point.calls or {}, point.gpu
-            writer.writerow(
-                (
-                    *point.mnk,
-                    *(f"{tflops:.1f}" for tflops in point.tflops.values()),
-                    *(f"{calls[name]:.1f}" if calls else "" for name in names),
-                    *((gpu.megahertz, gpu.watts) if gpu else ("", "")),
-                )
+    head = "M", "N", "K", *names, *(f"{name}, µs a call" for name in names), *GPU
+    rows = []
+    for point in points:
+        calls, gpu = point.calls or {}, point.gpu
+        rows.append(
+            (
+                *point.mnk,
+                *(f"{tflops:.1f}" for tflops in point.tflops.values()),
+                *(f"{calls[name]:.1f}" if calls else "" for name in names),
+                *((gpu.megahertz, gpu.watts) if gpu else ("", "")),
             )
+        )
+    write_csv(file, head, rows)
 
 
 def read(file: Path) -> list[Point]:
     """The shapes and TFLOP/s of a file that `write` wrote, without calls and the GPU's state."""
-    with file.open(newline="") as stream:
+    with file.open(newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     names = list(takewhile(lambda name: "µs" not in name, list(rows[0])[3:]))
     return [

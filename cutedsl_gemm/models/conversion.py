@@ -54,7 +54,7 @@ class GemmMlp(Converted):
     _recognized: Recognized | None = None  # None: a copy by the class's own code
 
     def __init_subclass__(cls, **_: Any) -> None:
-        """Do nothing: the class before may register its subclasses, or ask them for arguments."""
+        """Do nothing: the original class may register its subclasses, or require arguments."""
 
     def _by_gemm(self, x: object) -> Tensor | None:
         found, modules = self._recognized, self._modules  # type: ignore[attr-defined]

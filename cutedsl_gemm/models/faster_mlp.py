@@ -1,4 +1,4 @@
-"""A gated MLP by gemm where the choice expects that to be faster: two kernels in place of five.
+"""A gated MLP on gemm where the model expects that to be faster: two kernels instead of five.
 
     h = activation(x · gateᵀ) * (x · upᵀ)    one product of two accumulators
     y = h · downᵀ + bias
@@ -46,8 +46,8 @@ def gated_mlp(
     """x (…, K) through a gated MLP: (…, N); None if torch is to compute it.
 
     `activation` is a name in GATES; w1 is gate (H, K) and up (H, K), or both (2H, K), the gate
-    first or last; w2 (N, H), b2 (N,). torch computes what `faster.by_gemm` leaves to it; and two
-    weights that no kernel reads as one tensor.
+    first or last; w2 (N, H), b2 (N,). None where `faster.by_gemm` gives None, and for two weights
+    that one kernel cannot read as one tensor.
     """
     tensors = x, w2, b2, *w1
     if torch._C._is_any_autocast_enabled():
@@ -107,7 +107,7 @@ def _is_faster(x: Tensor, w1: Sequence[Tensor]) -> bool:
     if not _fit(x, w1) or any(each.is_neg() for each in (x, *w1)):  # gemm refuses negative views
         return False
     m, columns, k = prod(x.shape[:-1]), _columns(w1), x.shape[-1]
-    # `fused` remembers strides of extents of 1.
+    # A remembered call has the strides of its first tensors, which may differ at an extent of 1.
     if w1[0].shape != w1[-1].shape or 1 in (columns // 2, k):
         return False
     if m * columns * k == 0 or max(m, columns, k) > MAX_EXTENT or not on_hopper(x.device):

@@ -66,7 +66,7 @@ class Product(torch.autograd.Function):
 
 
 def applied(function: type[torch.autograd.Function]) -> Callable[..., Any]:
-    """`function.apply` of tensors that are none of torch.func's, with positional arguments.
+    """`function.apply` for tensors that torch.func does not wrap; positional arguments only.
 
     It saves what `apply` itself does first: it looks for torch.func, 2 µs, and binds the arguments
     of a function that has a setup_context, 25 µs.

@@ -161,10 +161,15 @@ def best(problem: Problem) -> Candidate:
     ['pingpong 128×128×64, swapped', 'cooperative 256×128×64, cluster 1×2, swapped']
     """
     m, k = problem.a.shape
-    return _best(m, problem.columns, k, _row_alignments(problem), problem.majors, problem.invariant)
+    return _best(m, problem.columns, k, row_alignments(problem), problem.majors, problem.invariant)
 
 
-def _row_alignments(problem: Problem) -> RowAlignments:
+def row_alignments(problem: Problem) -> RowAlignments:
+    """Of A, B and C: the indices in ALIGNMENTS of their rows.
+
+    >>> row_alignments(Problem.dense(4096, 4104, 4096))
+    (0, 0, 3)
+    """
     a, b = problem.a.stride, problem.b.stride  # one stride of each is 1
     return (
         alignment_index(2 * max(a)),
@@ -231,7 +236,7 @@ _facts = lru_cache(maxsize=64)(candidate_inputs)
 def estimates(problem: Problem, candidates: tuple[Candidate, ...]) -> list[Estimate]:
     """The estimates of candidates, one or more, at once and in their order."""
     m, _, k = problem.mnk
-    rows, work = _row_alignments(problem), work_of(problem)
+    rows, work = row_alignments(problem), work_of(problem)
     costs = aligned(_table(candidates, majors=problem.majors), rows)
     found = terms(m, problem.columns, k, costs, work=work)
     factor = correction(found["inputs"], _others(_facts(candidates), rows, work))

@@ -3,7 +3,8 @@
 The model's best candidates take part, the first two with other rasters as well. The winner is
 stored in `tuned-<release>.json` in the cache folder:
 
-    {"NVIDIA H100 80GB HBM3": {"4096×4096×64 bfloat16 K-K": {"plan": …, "group": 8, "of": "rows"}}}
+    {"NVIDIA H100 80GB HBM3": {
+        "4096×4096×64 bfloat16 K-K rows 128/128/128": {"plan": …, "group": 8, "of": "rows"}}}
 
 Another release of the kernels measures again. Only calls with tune=True read the file: the plan of
 a plain gemm(a, b) does not depend on what a machine has measured.
@@ -22,11 +23,12 @@ from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.compile import build, cache
 from cutedsl_gemm.kernels.compile.progress import bar
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, Epilogue
-from cutedsl_gemm.kernels.plan.checks import PlanError
+from cutedsl_gemm.kernels.plan.checks import PER_VECTOR, PlanError
 from cutedsl_gemm.kernels.plan.raster import Raster
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.select.candidate import ALL_CANDIDATES, Candidate, distinct
-from cutedsl_gemm.select.model import possible
+from cutedsl_gemm.select.costs import ALIGNMENTS
+from cutedsl_gemm.select.model import possible, row_alignments
 from cutedsl_gemm.select.timing import Launch, race
 
 Entry: TypeAlias = tuple[Candidate, Raster]
@@ -126,10 +128,13 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _shape(problem: Problem) -> str:
-    majors = f"{'K' if problem.a.row_major else 'M'}-{'N' if problem.b.row_major else 'K'}"
+    """What the model knows of the problem: its entry in the file."""
+    rows = "/".join(str(ALIGNMENTS[at]) for at in row_alignments(problem))
+    of_c = "" if problem.c_alignment == PER_VECTOR else f" C at {problem.c_alignment}"
     invariant = " invariant" if problem.invariant else ""
     fused = "" if problem.epilogue is PLAIN else f" epilogue {_digest(problem.epilogue)}"
-    return f"{'×'.join(map(str, problem.mnk))} {problem.dtype} {majors}{invariant}{fused}"
+    kind = f"{problem.dtype} {'-'.join(problem.majors)} rows {rows}{of_c}{invariant}{fused}"
+    return f"{'×'.join(map(str, problem.mnk))} {kind}"
 
 
 def _digest(epilogue: Epilogue) -> str:

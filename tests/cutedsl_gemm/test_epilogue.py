@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from cutedsl_gemm import PlanError, explain, gemm, plan_for
-from cutedsl_gemm.calls import fused
+from cutedsl_gemm.calls import copies, fused
 from cutedsl_gemm.inputs.request import OF_GEMM, own_names
 from cutedsl_gemm.kernels.epilogue.expression import PLAIN, EpilogueError, EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.trace import trace
@@ -407,8 +407,16 @@ def test_a_request_knows_the_names_of_all_arguments_of_gemm():
 
 LEAF = draw(33, 40).requires_grad_()
 ERRORS = [
-    (TypeError, "there is none: pass epilogue", lambda: gemm(A, B, bias=B[0])),
-    (TypeError, r"\(tiles\) .*did you mean tile\?", lambda: gemm(A, B, tiles=TILE)),
+    (
+        TypeError,
+        "without an epilogue, gemm takes no operands; pass epilogue",
+        lambda: gemm(A, B, bias=B[0]),
+    ),
+    (
+        TypeError,
+        r"unexpected arguments \(tiles\).*did you mean tile\?",
+        lambda: gemm(A, B, tiles=TILE),
+    ),
     (
         TypeError,
         "plan_for has no argument tune, .*it takes a, b, til",
@@ -464,7 +472,11 @@ ERRORS = [
     (TypeError, "it must be dense", lambda: gemm(A, B, epilogue=gelu_bias, bias=B.to_sparse())),
     (TypeError, "bias is a nested", lambda: gemm(A, B, epilogue=gelu_bias, bias=nested(B, B[1:]))),
     (TypeError, "out is a nested tensor", lambda: gemm(A, B, epilogue=abs, out=nested(A, A[1:]))),
-    (ValueError, "2 results", lambda: gemm(A, B, epilogue=lambda x: (x, -x), out=draw(33, 71))),
+    (
+        ValueError,
+        "one for each result of the epilogue, 2",
+        lambda: gemm(A, B, epilogue=lambda x: (x, -x), out=draw(33, 71)),
+    ),
     (TypeError, "out is torch.float16", lambda: gemm(A, B, epilogue=abs, out=draw(33, 71).half())),
     (ValueError, r"out has shape", lambda: gemm(A, B, epilogue=abs, out=draw(33, 72))),
     (
@@ -561,3 +573,13 @@ def test_a_default_with_the_name_of_an_argument_hides_no_other_error():
 
 def test_a_clamp_takes_a_bound_beyond_fp32():
     assert torch.equal(gemm(A, B, epilogue=lambda acc: acc.clamp(max=1e39)), gemm(A, B))
+
+
+@pytest.mark.parametrize("epilogue", [None, F.gelu])
+def test_one_launch_copies_both_operands_that_no_kernel_reads_in_place(epilogue, monkeypatch):
+    launches, run = [], copies._copies
+    monkeypatch.setattr(copies, "_copies", lambda *pairs: launches.append(pairs) or run(*pairs))
+    a, b = draw(16, 17), draw(17, 23)
+    found, wanted = gemm(a, b, epilogue=epilogue), a.float() @ b.float()
+    assert [len(pairs) for pairs in launches] == [2]
+    assert close(found, wanted if epilogue is None else epilogue(wanted))

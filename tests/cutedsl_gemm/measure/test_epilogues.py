@@ -1,6 +1,10 @@
 """The layers that the bench of epilogues times, and what it shows; the measuring needs a GPU."""
 
 import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -124,3 +128,14 @@ def test_what_is_written_is_read(tmp_path):
         assert found.seconds == pytest.approx(sample.seconds)
     assert markdown(read(file)) == markdown(SAMPLES)
     assert "| — |" in markdown(SAMPLES)  # a provider that lacks a layer
+
+
+def test_a_table_is_written_and_read_in_utf_8_whatever_the_locale(tmp_path):
+    code = (
+        "from tests.cutedsl_gemm.measure.test_epilogues import *; from pathlib import Path\n"
+        f"file = Path({str(tmp_path / 'file.csv')!r}); write(SAMPLES, file)\n"
+        "assert read(file) == SAMPLES"
+    )
+    posix = {**os.environ, "LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    root = Path(__file__).parents[3]
+    subprocess.run([sys.executable, "-c", code], env=posix, cwd=root, check=True)

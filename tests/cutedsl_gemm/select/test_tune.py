@@ -60,6 +60,13 @@ def test_plans_that_refuse_an_epilogue_take_no_part_and_each_epilogue_has_its_en
     assert len({*map(tune._shape, (plain, row_sums, gated))}) == 3
 
 
+def test_rows_off_lines_and_rows_of_c_at_any_address_have_entries_of_their_own():
+    square = problem(4096, 4096, 4096)
+    a, b = Matrix((4096, 4096), (4104, 1)), Matrix((4096, 4096), (1, 4104))
+    others = replace(square, a=a), replace(square, b=b), replace(square, c_alignment=1)
+    assert len({*map(tune._shape, (square, *others))}) == 4
+
+
 def run(asked, device="H100"):
     launched = []
     plan = tune.tuned(asked, device, lambda plan: lambda: launched.append(plan))
