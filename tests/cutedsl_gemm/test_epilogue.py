@@ -407,16 +407,8 @@ def test_a_request_knows_the_names_of_all_arguments_of_gemm():
 
 LEAF = draw(33, 40).requires_grad_()
 ERRORS = [
-    (
-        TypeError,
-        "without an epilogue, gemm takes no operands; pass epilogue",
-        lambda: gemm(A, B, bias=B[0]),
-    ),
-    (
-        TypeError,
-        r"unexpected arguments \(tiles\).*did you mean tile\?",
-        lambda: gemm(A, B, tiles=TILE),
-    ),
+    (TypeError, "gemm takes no operands; pass epilogue", lambda: gemm(A, B, bias=B[0])),
+    (TypeError, r"\(tiles\).* did you mean tile\?", lambda: gemm(A, B, tiles=TILE)),
     (
         TypeError,
         "plan_for has no argument tune, .*it takes a, b, til",
@@ -580,6 +572,7 @@ def test_one_launch_copies_both_operands_that_no_kernel_reads_in_place(epilogue,
     launches, run = [], copies._copies
     monkeypatch.setattr(copies, "_copies", lambda *pairs: launches.append(pairs) or run(*pairs))
     a, b = draw(16, 17), draw(17, 23)
-    found, wanted = gemm(a, b, epilogue=epilogue), a.float() @ b.float()
+    found, wanted = gemm(a, b, epilogue=epilogue).float(), a.float() @ b.float()
     assert [len(pairs) for pairs in launches] == [2]
-    assert close(found, wanted if epilogue is None else epilogue(wanted))
+    wanted = wanted if epilogue is None else epilogue(wanted)
+    assert (found - wanted).norm() < 6e-3 * wanted.norm()
