@@ -33,7 +33,6 @@ from cutedsl_gemm.inputs.tensors import (
 )
 from cutedsl_gemm.inputs.transforms import untraced
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
-from cutedsl_gemm.select.choose import checked_tile
 from cutedsl_gemm.select.registry import DEFAULT, Kernel, named
 from layouts.errors import brief
 
@@ -55,6 +54,8 @@ def call(
 ) -> Call:
     """The call for these tensors, found in less than a microsecond if their signature is known.
 
+    `tile` is one of `checked_tile`, since (128.0, …) has the hash of (128, …).
+
     It writes `out` in place. If `unaligned_out`, out may have any strides and any address: the
     kernel stores it in place if its rows or columns are contiguous, else in a padded copy of it.
 
@@ -64,8 +65,6 @@ def call(
     elements, the imaginary half of a conjugate, is refused for its address: never a multiple of
     4 bytes.
     """
-    if tile is not None:
-        tile = checked_tile(tile)  # at every call, since (128.0, …) has the hash of (128, …)
     try:
         # fmt: off
         if out is None:
@@ -156,19 +155,23 @@ class _Stored(NamedTuple):
 
 def _stored(out: Tensor | None, n: int, requirements: Requirements, unaligned_out: bool) -> _Stored:
     """How a kernel with these requirements stores `out`, or a new result of n columns."""
-    alignment, any_address = requirements.alignment, replace(requirements, alignment=1)
+    alignment, anywhere = requirements.alignment, requirements.stores_anywhere
     if out is None:
-        transposed, vectors = False, n % alignment == 0
-    else:
-        needed = any_address if unaligned_out or not fits(out, requirements) else requirements
-        readable = fits(out, needed)
-        transposed = not matrix_of("out", out, needed).row_major if readable else column_major(out)
-        vectors = needed is requirements and out.shape[0 if transposed else 1] % alignment == 0
-    if not requirements.stores_anywhere:
-        return _Stored(transposed, alignment, unaligned_out or (out is None and not vectors))
-    # No mode of such an out is contiguous.
-    apart = out is not None and unaligned_out and not fits(out, any_address)
-    return _Stored(transposed, alignment if vectors or apart else 1, apart)
+        whole = n % alignment == 0
+        return _Stored(False, alignment if whole or not anywhere else 1, not (whole or anywhere))
+    any_address = replace(requirements, alignment=1)
+    aligned_rows = not unaligned_out and fits(out, requirements)
+    contiguous = aligned_rows or fits(out, any_address)  # one mode of it
+    transposed = column_major(out)
+    if contiguous:
+        needed = requirements if aligned_rows else any_address
+        transposed = not matrix_of("out", out, needed).row_major
+    if not anywhere:
+        return _Stored(transposed, alignment, unaligned_out)
+    if unaligned_out and not contiguous:
+        return _Stored(transposed, alignment, True)
+    whole = aligned_rows and out.shape[0 if transposed else 1] % alignment == 0
+    return _Stored(transposed, alignment if whole else 1, False)
 
 
 def _result(like: Tensor, shape: tuple[int, int], stored: _Stored) -> Tensor:
