@@ -70,7 +70,7 @@ def gated_mlp(
     seen = dispatch_modes()
     product = _is_faster(x, w1) if seen else _product(x, w1, activation, gate_first)
     if torch.is_grad_enabled() and True in [each.requires_grad for each in given]:
-        if product is False:
+        if product is BY_TORCH:
             return None
         options = linear, activation, gate_first
         return unflattened(Mlp.apply(*options, rows_of(x), None, w2, b2, *w1), x)
@@ -134,11 +134,14 @@ class _Known(NamedTuple):
     part: tuple[Any, ...]  # the device, dtype, shape and strides of gateᵀ, and of upᵀ
 
 
+# In place of a product of both weights: torch computes it, or gemm does so one weight at a time.
+BY_TORCH, ONE_BY_ONE = False, True
+
 _products: dict[Any, _Known | bool] = {}
 
 
 def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) -> _Product | bool:
-    """What multiplies x (…, K) by both weights at once; or whether gemm does so one by one."""
+    """What multiplies x (…, K) by both weights at once; else BY_TORCH or ONE_BY_ONE."""
     try:
         signature = tuple([_signature(each) for each in (x, *w1)])
         start, first = w1[0].data_ptr(), w1[0]
@@ -147,7 +150,7 @@ def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool)
         else:
             distance = first.shape[0] // 2 * first.stride(0) * first.element_size()
     except RuntimeError:  # sparse or nested
-        return False
+        return BY_TORCH
     if not in_reach(abs(distance)):
         return _is_faster(x, w1)
     order = 1 if distance > 0 else -1
@@ -155,7 +158,7 @@ def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool)
     try:
         known = _products[activation, gate_first, signature]
     except TypeError:  # of symbolic shape
-        return False
+        return BY_TORCH
     except KeyError:
         made = _make(x, w1, activation, gate_first)
         known = remember(_products, (activation, gate_first, signature), made)
@@ -183,12 +186,12 @@ def _signature(tensor: Tensor) -> tuple[Any, ...]:
 def _make(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) -> _Known | bool:
     """What `_product` remembers of tensors of a signature; `gate_first` in memory."""
     if not _is_faster(x, w1):
-        return False
+        return BY_TORCH
     halves = [each.detach() for each in w1] if len(w1) == 2 else [*w1[0].detach().chunk(2)]
     halves.sort(key=Tensor.data_ptr)
     parts = as_parts(*halves)
     if parts is None:
-        return True
+        return ONE_BY_ONE
     layer, b = GATES[activation][0 if gate_first else 1], parts.mT
     found = fused(rows_of(x.detach()), b, layer, {})
     part = x.device, x.dtype, b.shape[1:], b.stride()[1:]
@@ -316,7 +319,7 @@ def _backward(
     """The gradients of x, w1 (2H, K) and w2; those that are not needed are empty."""
     needs_x, needs_w1, needs_w2 = needs
     h, *stored = kept
-    dz = dy.new_empty(dy.shape[0], 2 * w2.shape[1])  # of both halves, side by side
+    dz = dy.new_empty(dy.shape[0], 2 * w2.shape[1] if needs_x or needs_w1 else 0)  # of both halves
     if needs_x or needs_w1:
         product, halves = _product(x, w1, activation, gate_first), dz.chunk(2, dim=1)
         if isinstance(product, bool):
