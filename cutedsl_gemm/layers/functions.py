@@ -39,7 +39,7 @@ from cutedsl_gemm.layers.linear_calls import (
     computed,
     of_shards,
     product,
-    remembered,
+    remembered_linear,
     suits,
 )
 from layouts.errors import brief, did_you_mean
@@ -167,7 +167,7 @@ def _without_activation(x: Any, weight: Any, bias: Any) -> Tensor | None:
     if transformed() or is_exporting():
         return None
     if type(x) in DENSE and type(weight) in DENSE and (bias is None or type(bias) in DENSE):
-        found = remembered(_runs, _make, x, weight, bias)
+        found = remembered_linear(_runs, _make, x, weight, bias)
         return None if found is None else computed(found, _sum, linear, x, weight, bias)
     if dispatch_modes():
         return None

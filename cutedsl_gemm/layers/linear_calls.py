@@ -53,7 +53,7 @@ class LinearProduct(NamedTuple):
     by_columns: tuple[bool, bool]  # whether x and weight are column-major, as their gradients then
 
 
-def remembered(
+def remembered_linear(
     known: dict[Any, LinearProduct | None],
     make: Callable[..., LinearProduct | None],
     x: Tensor,

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.fx import GraphModule
 
 from cutedsl_gemm.layers.hooks import has_hooks
-from cutedsl_gemm.models.converted import Converted, class_as_written
+from cutedsl_gemm.models.converted import Converted, original_class
 from cutedsl_gemm.models.faster import linear
 from cutedsl_gemm.models.faster_mlp import gated_mlp
 from cutedsl_gemm.models.recognition import GatedMlp, recognized
@@ -29,7 +29,7 @@ _classes: dict[type[nn.Module], Any] = {}  # see `_mlp_class`
 class GemmLinear(Converted, nn.Linear):
     """An nn.Linear whose product runs on gemm where that is expected to be at least as fast."""
 
-    _class_as_written = nn.Linear
+    _original_class = nn.Linear
 
     def forward(self, input: Tensor) -> Tensor:
         """torch.nn.functional.linear(input, weight, bias)."""
@@ -79,14 +79,14 @@ class GemmMlp(Converted):
         return gated_mlp(x, mlp.activation, w1, mlp.gate_first, w2, b2)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """As the class before reduces it; by default, the copy is converted, too."""
-        before: Any = type(self)._class_as_written
-        written = object.__new__(class_as_written(self))  # with the attributes of this module
-        object.__setattr__(written, "__dict__", vars(self))
-        reduced = before.__reduce_ex__(written, max(2, protocol))
-        if reduced[:2] != (_NEW, (before,)):
+        """As the original class reduces it; by default, the copy is converted, too."""
+        original: Any = type(self)._original_class
+        module = object.__new__(original_class(self))  # with the attributes of this one
+        object.__setattr__(module, "__dict__", vars(self))
+        reduced = original.__reduce_ex__(module, max(2, protocol))
+        if reduced[:2] != (_NEW, (original,)):
             return reduced
-        return _empty, (before,), *reduced[2:]
+        return _empty, (original,), *reduced[2:]
 
 
 class Recognized(NamedTuple):
@@ -132,17 +132,17 @@ def convert(model: Model) -> Model:
 
 def _conversion(module: nn.Module) -> tuple[type[nn.Module], Recognized | None]:
     """The class that a module gets, and what it computes if that is a gated MLP."""
-    written = class_as_written(module)
-    if written is nn.Linear:
+    original = original_class(module)
+    if original is nn.Linear:
         return GemmLinear, None
     # A GraphModule has a class of its own, to which `recompile` writes its forward.
     mlp = None if isinstance(module, GraphModule) else recognized(module)
     if mlp is None:
-        return written, None
+        return original, None
     try:
-        made = _mlp_class(written)
+        made = _mlp_class(original)
     except Exception:  # of its metaclass
-        return written, None
+        return original, None
     known = {module, *(module._modules[name] for name in (*mlp.first, mlp.down))}
     others = tuple((each, _snapshot(each)) for each in module.modules() if each not in known)
     return made, Recognized(mlp, _snapshot(module), others)
@@ -158,7 +158,7 @@ def _snapshot(module: nn.Module) -> Members:
 
 def _is_derived(module: nn.Module) -> bool:
     """Whether a converted module was given another class since."""
-    return isinstance(module, Converted) and class_as_written(module) is type(module)
+    return isinstance(module, Converted) and original_class(module) is type(module)
 
 
 def _change(module: nn.Module, made: type[nn.Module], found: Recognized | None = None) -> None:
@@ -170,28 +170,28 @@ def _change(module: nn.Module, made: type[nn.Module], found: Recognized | None =
     object.__setattr__(module, "__class__", made)
 
 
-def _mlp_class(written: type[nn.Module]) -> Any:
+def _mlp_class(original: type[nn.Module]) -> Any:
     """The subclass of a class of gated MLPs that runs on gemm: always the same one."""
-    if written in _classes:
-        return _classes[written]
+    if original in _classes:
+        return _classes[original]
 
-    @wraps(written.forward)  # torch.export reads its signature
+    @wraps(original.forward)  # torch.export reads its signature
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and not kwargs:
             result = self._by_gemm(args[0])
             if result is not None:
                 return result
-        return written.forward(self, *args, **kwargs)
+        return original.forward(self, *args, **kwargs)
 
-    name, module = f"Gemm{written.__name__}", written.__module__
-    attributes = {"_class_as_written": written, "forward": forward, "__module__": module}
-    made = _classes[written] = type(name, (GemmMlp, written), attributes)
+    name, module = f"Gemm{original.__name__}", original.__module__
+    attributes = {"_original_class": original, "forward": forward, "__module__": module}
+    made = _classes[original] = type(name, (GemmMlp, original), attributes)
     return made
 
 
-def _empty(written: type[nn.Module]) -> Any:
+def _empty(original: type[nn.Module]) -> Any:
     """A converted module without attributes, which `copy` and `pickle` fill."""
-    made = _mlp_class(written)
+    made = _mlp_class(original)
     return made.__new__(made)
 
 
@@ -215,7 +215,7 @@ def restore(model: Model) -> Model:
                 "then restore"
             )
     for module in found.values():
-        _change(module, class_as_written(module))
+        _change(module, original_class(module))
     return model
 
 

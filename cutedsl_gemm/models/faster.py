@@ -25,7 +25,7 @@ from cutedsl_gemm.layers.linear_calls import (
     gradients,
     of_shards,
     product,
-    remembered,
+    remembered_linear,
 )
 from cutedsl_gemm.ops.library import operator, register_flops, with_derivative
 from cutedsl_gemm.ops.operator import flops, register_sharding
@@ -65,7 +65,7 @@ def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | N
         return _of_subclasses(x, weight, bias)
     if torch._C._is_tracing():
         return None
-    found = remembered(_runs, _make, x, weight, bias)
+    found = remembered_linear(_runs, _make, x, weight, bias)
     return None if found is None else computed(found, _traced, linear, x, weight, bias)
 
 
@@ -136,7 +136,7 @@ def _fake(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`linear` of tensors with memory, below autograd."""
-    found = remembered(_runs, _make, x, weight, bias)
+    found = remembered_linear(_runs, _make, x, weight, bias)
     return (F.linear if found is None else found.run)(x, weight, bias)
 
 

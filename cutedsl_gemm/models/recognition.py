@@ -31,7 +31,7 @@ from torch.overrides import TorchFunctionMode
 
 from cutedsl_gemm.kernels.epilogue.functions import GELUS
 from cutedsl_gemm.layers.activations import GATED
-from cutedsl_gemm.models.converted import class_as_written
+from cutedsl_gemm.models.converted import original_class
 
 DEVICES = "cpu", "cuda"
 OF_TORCH = vars(nn.Module())  # the attributes of every module
@@ -65,13 +65,13 @@ def recognized(module: nn.Module) -> GatedMlp | None:
     >>> recognized(nn.Sequential(nn.Linear(16, 32), nn.Linear(32, 16)))
     """
     children = module.named_children()
-    layers = {name: each for name, each in children if class_as_written(each) is nn.Linear}
+    layers = {name: each for name, each in children if original_class(each) is nn.Linear}
     owned = [each for layer in layers.values() for each in layer.parameters()]
     if len(layers) not in (2, 3) or len([*module.parameters()]) != len({*map(id, owned)}):
         return None
     if [*module.parameters(recurse=False)] or [*module.buffers()]:
         return None
-    if len(signature(class_as_written(module).forward).parameters) != 2:
+    if len(signature(original_class(module).forward).parameters) != 2:
         return None
     if any(isinstance(each, GENERATORS) for each in _values(module)):
         return None
@@ -131,7 +131,7 @@ def _recorded(
 
 def _stand_ins(module: nn.Module, training: bool) -> dict[nn.Module, nn.Module]:
     """One for each module of a module: as it is written, without hooks."""
-    made = {each: object.__new__(class_as_written(each)) for each in module.modules()}
+    made = {each: object.__new__(original_class(each)) for each in module.modules()}
     shared = *made, *module.parameters(), *module.buffers()
     for each, stand_in in made.items():
         hooks = {name: value for name, value in OF_TORCH.items() if "hook" in name}

@@ -80,7 +80,7 @@ def test_parameters_and_state_dict_are_the_same_objects_and_keys():
 
 def test_only_nn_linear_itself_is_converted():
     class Lora(nn.Linear):
-        _class_as_written = nn.Linear  # a name that `convert` uses
+        _original_class = nn.Linear  # a name that `convert` uses
 
         def forward(self, x):
             return super().forward(x) * 2

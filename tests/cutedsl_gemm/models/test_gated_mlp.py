@@ -260,7 +260,7 @@ def test_attributes_of_a_module_are_its_own(of_the_class):
     """Whatever their names are, also if `convert` gives its classes such an attribute."""
     mlp = type("Named", (Llama,), {}) if of_the_class else Llama
     made = mlp().bfloat16()
-    (mlp if of_the_class else made)._class_as_written = "llama"
+    (mlp if of_the_class else made)._original_class = "llama"
     assert type(restore(copy.deepcopy(convert(made)))) is mlp
 
 
