@@ -103,7 +103,7 @@ def rung(kernel: Kernel) -> str:
         "## Results",
         *results(kernel),
         f"## The plan{beside(lower)}" if own else "## The choice",
-        f"For {shape(kernel)}:",
+        f"{chosen(kernel)} {shape(kernel)}:",
         html(differences(lower_plan, plan) if own else alone(plain(choice(kernel)))),
         *memory(plan, lower_plan),
         *((f"## The kernel{beside(lower)}", *source(plan, lower_plan)) if own else ()),
@@ -133,6 +133,11 @@ def beside(lower: Kernel | None) -> str:
 def plan_of(kernel: Kernel) -> Any:
     """The plan for the shape, the majors and the tile with which the ladder measured the kernel."""
     return kernel.plan(Problem(*matrices(kernel), measured_dtype(kernel)), measured_tile(kernel))
+
+
+def chosen(kernel: Kernel) -> str:
+    """The words before its shape: the model chooses some fields of a Hopper plan, and it changes."""
+    return "The plan chosen today for" if kernel.family == "sm90" else "For"
 
 
 def matrices(kernel: Kernel) -> Iterator[Matrix]:

@@ -2,7 +2,7 @@
 const here = new URL(".", document.currentScript.src).href;
 const CANNOT = location.protocol === "file:"
   ? "A page opened as a file cannot start Python. Run  python -m http.server  in the site's folder, and open http://localhost:8000/ ."
-  : "Python did not start.";
+  : "Python did not start. If this site was built without npm, install npm and run  make docs  again.";
 const LIMIT = 10_000;  // milliseconds for one answer
 const OUTDATED = 1_000;  // for one whose question has been replaced
 
