@@ -16,6 +16,7 @@ extensions = [
     "layout_tables",
     "run_code",
     "wide_blocks",
+    "tabular",
     "puzzles",
     "live_pages",
     "written_pages",

@@ -65,7 +65,7 @@ def kernel(measured: Path) -> Use:
     mean = geometric_mean(ratios(points)[CUBLAS])
     result = (
         f"{m}×{n}×K on an H100: <b>gemm is {mean:.2f} × torch.mm</b>, "
-        f"the geometric mean of {len(points)} K"
+        f"the geometric mean over {len(points)} values of K"
     )
     words = "The CuTe DSL kernel is compiled from it: TMA, wgmma and stmatrix use its layouts."
     return Use("Run", "tutorial/index.html", words, result)

@@ -136,7 +136,7 @@ def plan_of(kernel: Kernel) -> Any:
 
 
 def chosen(kernel: Kernel) -> str:
-    """The words before its shape: the model chooses some fields of a Hopper plan, and it changes."""
+    """The words before its shape: the model chooses fields of a Hopper plan, and may change."""
     return "The plan chosen today for" if kernel.family == "sm90" else "For"
 
 
