@@ -1,4 +1,4 @@
-"""Columns of figures in tables, and dates: the style sheet aligns the former, and breaks neither."""
+"""Columns of figures, and dates: the style sheet aligns the former, and breaks neither."""
 
 from __future__ import annotations
 
