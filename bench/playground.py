@@ -4,7 +4,7 @@
 
 It opens the playground of a built site in headless Chromium, types, and prints the least and the
 median of several waits in seconds, with the CPU time of the browser; the machine should be idle.
-Issue 17 asks for 3 s from opening to an answer, 1 s from the last key, and 5 s to the first symbol.
+The targets are 3 s from opening to an answer, 1 s from the last key, and 5 s to the first symbol.
 """
 
 from __future__ import annotations
