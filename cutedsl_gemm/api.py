@@ -105,6 +105,9 @@ def gemm(
     """
     if epilogue is not None or operands:
         return _fused(a, b, epilogue, operands, out, Options(tile, kernel, tune, invariant))
+    if tune is not False or invariant is not False:  # at every call, since 0 has the hash of False
+        check_flag("tune", tune)
+        check_flag("invariant", invariant)
     if tile is not None and not is_dynamo_compiling():  # the operator checks a traced one
         tile = checked_tile(tile)  # at every call, since (128.0, …) has the hash of (128, …)
     if (

@@ -108,11 +108,11 @@ def _show(expression: str, options: argparse.Namespace) -> None:
     found = answer(expression, **given)
     value, layout = found.value, found.layout
     left = {name: x for name, x in given.items() if name not in found.taken}
-    drawn = found.picture(**left)
+    drawn = found.picture(**(left if isinstance(value, Table) else given))
     if drawn is None and left:
         raise LayoutError(
-            f"--{', --'.join(left)}: no operation of the expression takes it, and the value has no "
-            f"table"
+            f"--{', --'.join(left)}: the value has no table, and the operations of the expression "
+            f"do not take it, or have it already"
         )
     if drawn is None:
         print(layout if layout is not None else words(value))

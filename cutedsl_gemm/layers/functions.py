@@ -58,7 +58,8 @@ def linear(
     Without an activation, it is torch.nn.functional.linear. `activation` is "relu", "gelu",
     "gelu_tanh", "silu", "tanh", "sigmoid", or a function of the sum, as the epilogue of `gemm`.
     The sum is rounded once, after the activation. bias (N,), or whatever broadcasts to the result
-    of a matrix x, may be bfloat16, float16 or float32.
+    of a matrix x, may be bfloat16, float16 or float32. In a compiled graph, a module that is none
+    of torch's activations is called with the sum, which is rounded before, too.
 
     Under torch.autocast, x, weight and bias are cast as torch.nn.functional.linear casts them.
     Raises as `gemm` does.
@@ -111,7 +112,7 @@ def addmm(
         if not is_dynamo_compiling():
             check_operands(a, b, TMA.with_meta)
             check_operand("c", c, (a.shape[0], b.shape[1]), a.device)
-        if torch.is_grad_enabled() and c.requires_grad:
+        if torch.is_grad_enabled() and isinstance(c, Tensor) and c.requires_grad:
             given["c"] = torch.where(c.new_zeros((), dtype=torch.bool), c, 0)
     if not _is_number(beta, 0, 1):
         given["beta"] = beta

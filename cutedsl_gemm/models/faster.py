@@ -143,7 +143,8 @@ def multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 def _save(ctx: Any, inputs: tuple[Tensor | None, ...], output: Tensor | None = None) -> None:
     x, weight, *bias = inputs  # a graph leaves out a bias of None
     ctx.save_for_backward(x, weight)
-    ctx.by_columns = column_major(x), column_major(weight)
+    # Strides of x may be symbolic, and must decide nothing in a graph: its gradient is by rows.
+    ctx.by_columns = False, column_major(weight)
     ctx.adds_matrix = any(each is not None and each.ndim == 2 for each in bias)
 
 

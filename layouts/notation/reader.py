@@ -28,7 +28,7 @@ from ..errors import LayoutError, check_call, did_you_mean
 from ..values.layout import Composable, Layout
 from ..values.stride import E
 from ..values.swizzle import ComposedLayout, Swizzle
-from ..values.tuples import DEEPEST, is_symbolic, leaves, text
+from ..values.tuples import DEEPEST, is_int, is_symbolic, leaves, text
 from .names import PRODUCTS, SUMS, power
 from .tokens import ASSIGNED, BLANK, TOKEN, VALUES, Pointer, compiled, path_of
 
@@ -418,8 +418,8 @@ def _from_origin(origin: Any, layout: Any) -> Any:
     """The layout of a tensor of coordinates, or of a counting tensor, which must start at 0."""
     if any(leaves(origin)):
         raise LayoutError(
-            f"a tensor of coordinates that starts at {text(origin)} is not a layout: omit the "
-            f"start, and add it to the coordinates that the layout gives"
+            f"a tensor that counts from {text(origin)} is not a layout: omit the start, and add it "
+            f"to what the layout gives"
         )
     return layout
 
@@ -428,10 +428,16 @@ def _tuple(*entries: Any) -> Any:
     return entries
 
 
+def _constant(*value: Any) -> int:
+    if len(value) != 1 or not is_int(value[0]):
+        raise LayoutError(f"C<{text(value)[1:-1]}>: it must have one integer, as in C<8>")
+    return int(value[0])
+
+
 #: A class template of C++ → what it makes of its arguments; others are tuples of them.
 TYPES: dict[str, Callable[..., Any]] = {
-    "C": operator.index,
-    "Int": operator.index,
+    "C": _constant,
+    "Int": _constant,
     "Layout": Layout,
     "ComposedLayout": lambda *parts: _composed([*parts]),
     "smem_ptr_flag_bits": Pointer,

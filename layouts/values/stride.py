@@ -253,7 +253,7 @@ class F2(StepStride):
         # An array times a stride of 0 is an array.
         return F2(self.value ^ other) if hasattr(other, "dtype") else NotImplemented
 
-    __radd__ = __xor__ = __add__
+    __radd__ = __xor__ = __rxor__ = __add__
 
     def __int__(self) -> int:
         return int(self.value)

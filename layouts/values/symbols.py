@@ -424,7 +424,8 @@ def substitute(x: Any, values: Mapping[Any, Any]) -> Any:
     for symbol, value in values.items():
         if not getattr(symbol, "is_Symbol", False):
             raise LayoutError(f"substitute: {symbol!r} must be a symbol, as symbols('m') makes it")
-        if not has_symbols(value) and not (isinstance(value, Integral) and int(value) >= 0):
+        number = isinstance(value, Integral) and not isinstance(value, bool)
+        if not has_symbols(value) and not (number and int(value) >= 0):
             raise LayoutError(f"substitute: {symbol} is {value!r} and must be an integer from 0 up")
     return _substituted(x, values)
 

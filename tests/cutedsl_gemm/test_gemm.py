@@ -243,6 +243,7 @@ TYPE_ERRORS = [
     (lambda: gemm(A, B, invariant=np.ones(2)), "invariant is array.*: it must be True or False"),
     (lambda: gemm(A, B, invariant=torch.tensor(True)), "invariant is .*: it must be True or False"),
     (lambda: gemm(A, B, tune=np.array(False)), "tune is array.*: it must be True or False"),
+    (lambda: gemm(A, B) is gemm(A, B, tune=0), "tune is 0: it must be True or False"),
     (lambda: gemm(A, B, tune="no"), "tune is 'no': it must be True or False"),
     (lambda: gemm(A, B, tune=[]), r"tune is \[\]: it must be True or False"),
     (lambda: gemm(A, B.float()), "b is torch.float32: it must be torch.bfloat16 or torch.float16"),

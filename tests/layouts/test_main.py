@@ -99,6 +99,13 @@ def test_an_operation_takes_the_option_that_is_one_of_its_arguments(expression, 
     assert (main([expression.format("")]), capsys.readouterr().out) != (0, written)
 
 
+def test_a_picture_takes_the_unit_that_an_operation_inside_took(capsys):
+    assert main(["ComposedLayout(Swizzle(3,3,3),0,(8,8):(8,1))", "--unit", "8"]) == 0
+    inner = "coalesce(ComposedLayout(Swizzle(3,3,3),0,(8,8):(8,1)))"
+    assert main([f"composition((8,64):(64,1), {inner})", "--unit", "8", "--show", "byte"]) == 0
+    assert "the layout has offsets in bytes" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", ["svg", "html", "latex"])
 def test_a_file_is_written(name, tmp_path, capsys):
     file = tmp_path / "picture"

@@ -261,6 +261,7 @@ def test_addmm_does_not_read_c_where_beta_is_0(differentiated):
     c = torch.full((18, 72), torch.nan, dtype=a.dtype, requires_grad=differentiated)
     found = addmm(c, a, b, beta=0)
     assert torch.equal(found, gemm(a, b))
+    assert torch.equal(addmm(2.0, a, b, beta=0), found)
     if differentiated:
         (gradient,) = torch.autograd.grad(found.sum(), c)
         assert torch.equal(gradient, torch.zeros_like(c))

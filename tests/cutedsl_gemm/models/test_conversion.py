@@ -467,6 +467,21 @@ def test_a_region_of_a_compiled_function_has_gradients(region):
     assert all(near(one, other) for one, other in zip(*gradients, strict=True))
 
 
+@pytest.mark.deep
+@pytest.mark.filterwarnings("ignore")
+def test_columns_of_a_size_that_data_decide_are_compiled(monkeypatch):
+    """A guard on the strides of x would be one on data."""
+    torch._dynamo.reset()
+    monkeypatch.setattr(torch._dynamo.config, "capture_dynamic_output_shape_ops", True)
+    layer, columns, mask = convert(nn.Linear(40, 24).bfloat16()), draw(40, 9), torch.arange(9) % 2
+
+    def chosen(columns, mask):
+        return layer(columns[:, mask.nonzero().flatten()].t())
+
+    found = torch.compile(chosen, backend="eager", fullgraph=True)(columns, mask)
+    assert near(found, chosen(columns, mask))
+
+
 def test_a_graph_of_make_fx_has_gradients():
     layer, x = convert(nn.Linear(40, 24).bfloat16()), X[0]
     leaves = [*layer.parameters()]

@@ -110,6 +110,7 @@ def test_what_makes_no_sense_of_coordinates_is_refused():
 @given(st.integers(0, 1 << 12), st.integers(0, 1 << 12), st.integers(0, 1 << 12))
 def test_xor_strides_are_a_ring(a, b, k):
     assert F2(a) + F2(b) == F2(a) ^ F2(b) == F2(a ^ b)
+    assert F2(a) ^ 0 == 0 ^ F2(a) == F2(a)
     assert k * (F2(a) + F2(b)) == k * F2(a) + k * F2(b)
     assert int(F2(a) * b) == int(F2(b) * a)
     assert eval(repr(F2(a))) == F2(a)

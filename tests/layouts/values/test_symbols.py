@@ -407,7 +407,7 @@ def test_substitute_takes_symbols_to_integers_or_expressions_alone():
     assert substitute(tile, {m: np.int64(2)}) == Layout((16, 4), (4, 1))
     assert substitute(tile, {m: 2 * n}) == Layout((16 * n, 4), (4, 1))
     assert substitute(local_tile(tile, (4, 4), (1, 0)), {m: 2}).layout == Layout((4, 4), (4, 1))
-    for mistake in ({"m": 2}, {m: -1}, {m: 1.5}, {m: "2"}, {8: 2}, [(m, 2)], m, None):
+    for mistake in ({"m": 2}, {m: -1}, {m: True}, {m: 1.5}, {m: "2"}, {8: 2}, [(m, 2)], m, None):
         with pytest.raises(LayoutError, match=r"substitute: .* must be "):
             substitute(tile, mistake)
 
