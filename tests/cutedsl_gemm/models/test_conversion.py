@@ -469,10 +469,10 @@ def test_a_region_of_a_compiled_function_has_gradients(region):
 
 @pytest.mark.deep
 @pytest.mark.filterwarnings("ignore")
-def test_columns_of_a_size_that_data_decide_are_compiled(monkeypatch):
+@torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True)
+def test_columns_of_a_size_that_data_decide_are_compiled():
     """A guard on the strides of x would be one on data."""
     torch._dynamo.reset()
-    monkeypatch.setattr(torch._dynamo.config, "capture_dynamic_output_shape_ops", True)
     layer, columns, mask = convert(nn.Linear(40, 24).bfloat16()), draw(40, 9), torch.arange(9) % 2
 
     def chosen(columns, mask):
