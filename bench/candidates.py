@@ -351,7 +351,7 @@ def main() -> None:
     for number, _ in enumerate(precompile.compile_all(kernels), 1):
         if number % 20 == 0 or number == len(kernels):
             print(f"compiled {number} at {time.monotonic() - start:.0f} s", flush=True)
-    with options.csv.open("w", newline="") as stream:
+    with options.csv.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
         writer.writerow(("pool", "M", "N", "K", "kind", "plan", "µs", "wrong"))
         for number, (case, plans) in enumerate(asked):

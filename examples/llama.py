@@ -11,7 +11,6 @@ nothing is downloaded. In a program of yours, `convert(model)` is the one line t
 from __future__ import annotations
 
 import argparse
-import csv
 import gc
 import statistics
 import sysconfig
@@ -30,6 +29,7 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedModel, StaticCache
 
 from cutedsl_gemm import convert
+from cutedsl_gemm.measure.report import write_csv
 
 Run: TypeAlias = Callable[[], Tensor]  # a training step, a prefill, or one decoded token
 
@@ -245,12 +245,6 @@ def table(rows: Iterable[Row]) -> Table:
     return shown
 
 
-def write(rows: Iterable[Iterable[object]], head: Iterable[str], file: Path) -> None:
-    """A table as CSV."""
-    with file.open("w", newline="", encoding="utf-8") as stream:
-        csv.writer(stream).writerows([head, *rows])
-
-
 def main() -> None:
     """Measure what the command line names."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -273,10 +267,11 @@ def main() -> None:
         torch.compiler.reset()
     console.print(table(rows))
     if options.csv:
-        write((cells(*row) for row in rows), COLUMNS, options.csv)
+        write_csv(options.csv, COLUMNS, (cells(*row) for row in rows))
     if options.losses:
         curves = [losses(size, products, options.steps) for products in PRODUCTS]
-        write(zip(range(options.steps), *curves, strict=True), ("step", *PRODUCTS), options.losses)
+        steps = zip(range(options.steps), *curves, strict=True)
+        write_csv(options.losses, ("step", *PRODUCTS), steps)
 
 
 if __name__ == "__main__":

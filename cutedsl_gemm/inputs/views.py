@@ -23,8 +23,8 @@ def rows_of(x: Tensor) -> Tensor:
 def transposed(matrix: Tensor) -> Tensor:
     """The transpose of a matrix, or of each one of a stack: what `matrix.mT` is.
 
-    dynamo makes an attribute of a captured tensor an input of a region of its own, such as
-    torch.cond's, and refuses two inputs in the same memory. It traces a method.
+    In a region such as torch.cond's, dynamo turns an attribute of a captured tensor into another
+    input, and refuses two inputs in the same memory. It traces a call of a method.
     """
     return matrix.transpose(-2, -1)
 

@@ -58,8 +58,8 @@ def linear(
     Without an activation, it is torch.nn.functional.linear. `activation` is "relu", "gelu",
     "gelu_tanh", "silu", "tanh", "sigmoid", or a function of the sum, as the epilogue of `gemm`.
     The sum is rounded once, after the activation. bias (N,), or whatever broadcasts to the result
-    of a matrix x, may be bfloat16, float16 or float32. In a compiled graph, a module that is none
-    of torch's activations is called with the sum, which is rounded before, too.
+    of a matrix x, may be bfloat16, float16 or float32. A compiled graph calls a module that is none
+    of torch's activations, and so rounds before and after it.
 
     Under torch.autocast, x, weight and bias are cast as torch.nn.functional.linear casts them.
     Raises as `gemm` does.
@@ -94,7 +94,7 @@ def addmm(
 ) -> Tensor:
     """beta · c + alpha · a · b, as torch.addmm: c broadcasts to the shape of a · b.
 
-    The sum is rounded once. If beta is the number 0, NaN in c do not matter, and its gradient is 0.
+    The sum is rounded once. If beta is the number 0, NaN in c has no effect; c's gradient is 0.
     alpha and beta may be tensors of one number, which may require gradients. New values need no
     compile. `out` may be c. Raises as `gemm` does.
 

@@ -50,7 +50,7 @@ class LinearProduct(NamedTuple):
     """The product of tensors of one signature."""
 
     run: LinearCall
-    by_columns: tuple[bool, bool]  # whether x and weight are column-major, as their gradients then
+    by_columns: tuple[bool, bool]  # whether x and weight, and so their gradients, are column-major
 
 
 def remembered_linear(

@@ -143,16 +143,15 @@ def multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 def _save(ctx: Any, inputs: tuple[Tensor | None, ...], output: Tensor | None = None) -> None:
     x, weight, *bias = inputs  # a graph leaves out a bias of None
     ctx.save_for_backward(x, weight)
-    # Strides of x may be symbolic, and must decide nothing in a graph: its gradient is by rows.
-    ctx.by_columns = False, column_major(weight)
-    ctx.adds_matrix = any(each is not None and each.ndim == 2 for each in bias)
+    # The strides of x may be symbolic. No graph depends on them: the gradient of x is by rows.
+    by_columns = False, column_major(weight)
+    ctx.layer = by_columns, any(each is not None and each.ndim == 2 for each in bias)
 
 
 def _exported_backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     needs = ctx.needs_input_grad
     of_three = (*needs, False)[:3]
-    orders = ctx.by_columns, ctx.adds_matrix
-    found = gradients(ctx.saved_tensors, of_three, grad, _exported, *orders)
+    found = gradients(ctx.saved_tensors, of_three, grad, _exported, *ctx.layer)
     return found[: len(needs)]
 
 
@@ -175,5 +174,4 @@ class _Traced(torch.autograd.Function):
         again = torch.is_grad_enabled() and not is_dynamo_compiling()
         multiply = _traced if again else _operator
         needs = ctx.needs_input_grad
-        orders = ctx.by_columns, ctx.adds_matrix
-        return gradients(ctx.saved_tensors, needs, grad, multiply, *orders)
+        return gradients(ctx.saved_tensors, needs, grad, multiply, *ctx.layer)

@@ -319,8 +319,9 @@ def _backward(
     """The gradients of x, w1 (2H, K) and w2; those that are not needed are empty."""
     needs_x, needs_w1, needs_w2 = needs
     h, *stored = kept
-    dz = dy.new_empty(dy.shape[0], 2 * w2.shape[1] if needs_x or needs_w1 else 0)  # of both halves
-    if needs_x or needs_w1:
+    needs_dz = needs_x or needs_w1
+    dz = dy.new_empty(dy.shape[0], 2 * w2.shape[1] if needs_dz else 0)  # of both halves
+    if needs_dz:
         product, halves = _product(x, w1, activation, gate_first), dz.chunk(2, dim=1)
         if isinstance(product, bool):
             backward: Any = GATES[activation][0 if gate_first else 1].backward

@@ -373,16 +373,14 @@ class Pipeline:
         for agent in self.agents:
             for step in walk(agent.program):
                 if isinstance(step, MBARRIER_STEPS):
-                    known, kind = mbarriers, "mbarrier"
-                elif isinstance(step, Sync | SyncArrive):
-                    known, kind = named, "named barrier"
-                else:
-                    continue
-                if step.barrier not in known:
-                    found = f"{agent.name}: {step}: no {kind} of the pipeline is {step.barrier}"
-                    raise ValueError(found)
-                if known is mbarriers:
+                    self._check_barrier(agent, step, "mbarrier", mbarriers)
                     self._check_panel(agent, step)
+                elif isinstance(step, Sync | SyncArrive):
+                    self._check_barrier(agent, step, "named barrier", named)
+
+    def _check_barrier(self, agent: Agent, step: Any, kind: str, known: list[str]) -> None:
+        if step.barrier not in known:
+            raise ValueError(f"{agent.name}: {step}: no {kind} of the pipeline is {step.barrier}")
 
     def _check_panel(self, agent: Agent, step: Any) -> None:
         panel, has = getattr(step, "panel", None), self.mbarrier(step.barrier).panels

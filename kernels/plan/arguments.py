@@ -63,7 +63,7 @@ def arguments(plan: KernelPlan) -> dict[str, Argument]:
 
 
 def epilogue_problems(plan: KernelPlan) -> Iterator[str]:
-    """The epilogue must be valid, and no operand named as another argument of the kernel.
+    """The epilogue must be valid. No operand may have the name of another argument of the kernel.
 
     >>> from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction
     >>> from cutedsl_gemm.kernels.sm80.rungs import multistage

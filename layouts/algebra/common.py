@@ -19,7 +19,7 @@ from typing import Any
 from ..errors import LayoutError
 from ..values.arith import divided, divides, equal, less
 from ..values.elimination import preimages
-from ..values.layout import Layout
+from ..values.layout import Layout, layout_of
 from ..values.modes import Mode, from_columns, without_ones
 from ..values.offsets import all_offsets, offsets_at, steps_of_a_value
 from ..values.steps import too_many
@@ -32,7 +32,6 @@ from .coalesce import coalesce
 from .composition import composition
 from .gf2 import matrix
 from .inverse import right_inverse
-from .on_tensors import layout_of
 
 __all__ = ["max_common_layout", "max_common_vector"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import LayoutError
 
-__all__ = ["layout_of", "on_tensor"]
+__all__ = ["on_tensor"]
 
 
 def on_tensor(name: str, operation: Callable[..., Any], x: Any, *arguments: Any) -> Any:
@@ -25,13 +25,3 @@ def on_tensor(name: str, operation: Callable[..., Any], x: Any, *arguments: Any)
     if with_layout is None:
         raise LayoutError(f"{name}: {x!r} must be a Layout, a ComposedLayout or a Tensor")
     return with_layout(operation, *arguments)
-
-
-def layout_of(x: Any) -> Any:
-    """The layout of a tensor; anything else as it is.
-
-    >>> from layouts import Layout, make_counting_tensor
-    >>> print(layout_of(make_counting_tensor(Layout(4))), layout_of(Layout(4)))
-    4:1 4:1
-    """
-    return x.layout if hasattr(x, "with_layout") else x

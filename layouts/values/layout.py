@@ -55,6 +55,7 @@ __all__ = [
     "Layout",
     "cosize",
     "flatten",
+    "layout_of",
     "make_identity_layout",
     "make_layout",
     "make_layout_like",
@@ -449,6 +450,16 @@ def flatten(x: Any) -> Any:
     raise LayoutError(f"flatten of {x!r}: it takes a layout, a tuple, an integer or a tensor")
 
 
+def layout_of(x: Any) -> Any:
+    """The layout of a tensor; anything else as it is.
+
+    >>> from layouts import Layout, make_counting_tensor
+    >>> print(layout_of(make_counting_tensor(Layout(4))), layout_of(Layout(4)))
+    4:1 4:1
+    """
+    return x.layout if hasattr(x, "with_layout") else x
+
+
 def cosize(layout: Any, mode: int | Iterable[int] | None = None) -> Any:
     """One more than the largest offset of a layout, or of one of its modes (C++ ``cosize``).
 
@@ -458,8 +469,7 @@ def cosize(layout: Any, mode: int | Iterable[int] | None = None) -> Any:
     >>> cosize(Layout((4, 8), (16, 1))), cosize(Layout((4, 8), (16, 1)), 1)
     (56, 8)
     """
-    if hasattr(layout, "with_layout"):
-        layout = layout.layout
+    layout = layout_of(layout)
     if not hasattr(layout, "_cosize"):
         raise LayoutError(f"cosize of {layout!r}: it takes a Layout or a ComposedLayout")
     for step in steps(mode):

@@ -246,7 +246,7 @@ class CpAsyncCommitGroup:
 
 @dataclass(frozen=True, slots=True)
 class CpAsyncWaitGroup:
-    """cp.async.wait_group: until at most `pending` groups are pending."""
+    """cp.async.wait_group: wait until at most `pending` groups are in flight."""
 
     pending: int
 

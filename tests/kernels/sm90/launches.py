@@ -16,7 +16,7 @@ from __future__ import annotations
 import struct
 from functools import lru_cache
 from itertools import chain
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from cutedsl_gemm.kernels.compile import build
 from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand
@@ -38,18 +38,13 @@ def kernels(plan: Sm90) -> tuple[Kernel, ...]:
     return read(build.ptx(plan))
 
 
-def launches(
-    plan: Sm90,
-    m: int,
-    n: int,
-    k: int,
-    c_stride: int | None = None,
-    group: tuple[int, int] = (1, 0),
-) -> tuple[Launch, ...]:
-    """The launches of an (m, n, k) product, for `trace`: one, or two if K is split."""
-    inputs = arguments(plan, m, n, k, c_stride, group)
+def launches(plan: Sm90, *mnk: int, **options: Any) -> tuple[Launch, ...]:
+    """The launches of an (m, n, k) product, for `trace`: one, or two if K is split.
+
+    The options are those of `arguments`.
+    """
     clusters = plan.cluster_size, 1  # the reduction has no clusters
-    return tuple(map(Launch, kernels(plan), inputs, clusters))
+    return tuple(map(Launch, kernels(plan), arguments(plan, *mnk, **options), clusters))
 
 
 def arguments(

@@ -33,7 +33,7 @@ class Product:
         group: tuple[int, int] = (1, 0),
     ) -> None:
         self.plan = plan
-        self.launches = launches(plan, m, n, k, c_stride, group)
+        self.launches = launches(plan, m, n, k, c_stride=c_stride, group=group)
         self.gpus, self.number = group
         self.own_rows = m // self.gpus
         self.c_shape, self.c_stride = (m, n), n if c_stride is None else c_stride
