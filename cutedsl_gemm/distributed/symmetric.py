@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import torch
 import torch.distributed as dist
@@ -39,7 +40,7 @@ class SymmetricBuffer:
     """
 
     def __init__(self, group: ProcessGroup, device: torch.device) -> None:
-        self.group, self.device = group, device
+        self.group_name, self.device = group.group_name, device  # not the group, which may end
         self.rank, self.ranks = group.rank(), group.size()
         self.copy_stream = torch.cuda.Stream(device, priority=-1)  # to other ranks
         self.nbytes = self.epoch = 0
@@ -67,7 +68,7 @@ class SymmetricBuffer:
         # Not symm_mem.empty, whose tensors may share an allocation, in which they have an offset.
         self.memory = _SymmetricMemory.empty_strided_p2p((nbytes,), (1,), torch.uint8, self.device)
         self.memory[:FLAGS_BYTES].zero_()
-        self.handle = symm_mem.rendezvous(self.memory, self.group.group_name)
+        self.handle = symm_mem.rendezvous(self.memory, self.group_name)
 
     def finish(self) -> None:
         """Wait, on the host, until all ranks have done what they began."""
@@ -122,13 +123,16 @@ class SymmetricBuffer:
         self.ended.record(stream)
 
 
-# By the group itself: its name is free again after destroy_process_group.
-_buffers: dict[tuple[str, ProcessGroup, torch.device], SymmetricBuffer | None] = {}
+# By the group itself: its name is free again after destroy_process_group. Weakly, so that the
+# memory is, too.
+_buffers: WeakKeyDictionary[
+    ProcessGroup, dict[tuple[str, torch.device], SymmetricBuffer | None]
+] = WeakKeyDictionary()
 
 
 def known_buffer(group: ProcessGroup, device: torch.device, use: str) -> SymmetricBuffer | None:
     """The group's buffer for one use, if there is one."""
-    return _buffers.get((use, group, device))
+    return _buffers.get(group, {}).get((use, device))
 
 
 def symmetric_buffer(
@@ -139,10 +143,10 @@ def symmetric_buffer(
     The first call, and one that needs more bytes, waits for all ranks. Without access from each GPU
     to the memory of the others there is no buffer, which is remembered, with a warning.
     """
-    key = use, group, device
-    if key not in _buffers:
-        _buffers[key] = SymmetricBuffer(group, device)
-    buffer = _buffers[key]
+    buffers, key = _buffers.setdefault(group, {}), (use, device)
+    if key not in buffers:
+        buffers[key] = SymmetricBuffer(group, device)
+    buffer = buffers[key]
     if buffer is not None:
         try:
             buffer.reserve(nbytes)
@@ -152,8 +156,8 @@ def symmetric_buffer(
             warnings.warn(
                 f"no symmetric memory, so collectives move the data: {reason}", stacklevel=2
             )
-            _buffers[key] = None
-    return _buffers[key]
+            buffers[key] = None
+    return buffers[key]
 
 
 # What a stream does without a kernel, by the CUDA driver API: 3 µs of the host each, where torch's
@@ -208,7 +212,7 @@ def resolve(group: ProcessGroup | str | None) -> ProcessGroup:
             f"group is {group}: it must be a ProcessGroup that has this rank, its name, or None; "
             "call this on the ranks of the group alone"
         )
-    if not (hasattr(group, "rank") and hasattr(group, "size")):
+    if not isinstance(group, ProcessGroup):
         raise TypeError(
             f"group is {brief(group)}: it must be a ProcessGroup, its name, or None; of a "
             "DeviceMesh, pass mesh.get_group()"

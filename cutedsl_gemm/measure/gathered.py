@@ -142,7 +142,8 @@ def poison(expected: Tensor) -> None:
     """Fill what ranks send to each other, and what the allocator gives next, with NaN."""
     torch.cuda.synchronize()
     dist.barrier()
-    for buffer in symmetric._buffers.values():
+    for use in ("gather", "scatter"):
+        buffer = symmetric.known_buffer(symmetric.resolve(None), expected.device, use)
         if buffer is not None:
             buffer.memory[symmetric.FLAGS_BYTES :].fill_(0xFF)
     torch.full_like(expected, torch.nan, dtype=torch.bfloat16)

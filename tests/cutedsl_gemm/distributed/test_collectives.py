@@ -7,8 +7,10 @@ memory, as GPUs do: they show which memory, in which order.
 import ctypes
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
+from weakref import WeakKeyDictionary
 
 import pytest
 import torch
@@ -81,8 +83,10 @@ def test_results_and_gradients_are_those_of_the_whole_product(ranks, tmp_path):
 
 
 def compiled_layers():
-    def layers(x, up, down):
-        return gemm_reduce_scatter(all_gather_gemm(x, up).relu(), down)
+    whole = dist.distributed_c10d._get_default_group()
+
+    def layers(x, up, down, group=whole):
+        return gemm_reduce_scatter(all_gather_gemm(x, up, group).relu(), down)
 
     inputs = [draw(8, 16), draw(16, 24, seed=1), draw(24, 16, seed=2)]
     inputs = [each.requires_grad_() for each in inputs]
@@ -91,9 +95,8 @@ def compiled_layers():
     assert torch.equal(found, expected)
     grads = (torch.autograd.grad(each.sum(), inputs) for each in (found, expected))
     assert all(map(torch.equal, *grads))
-    group = dist.distributed_c10d._get_default_group().group_name
     for name in ("all_gather_gemm", "all_gather_gemm_and_rows", "gemm_reduce_scatter"):
-        arguments = draw(8, 16), draw(16, 24), group
+        arguments = draw(8, 16), draw(16, 24), whole.group_name
         torch.library.opcheck(getattr(torch.ops.cutedsl_gemm, name).default, arguments)
     torch.library.opcheck(torch.ops.cutedsl_gemm.product.default, arguments[:2])
 
@@ -224,7 +227,7 @@ def threads(monkeypatch):
 
         def rank_of(rank):
             local.buffers = {use: Memory(rank, shared) for use, shared in uses.items()}
-            group = SimpleNamespace(size=lambda: ranks, rank=lambda: rank)
+            group = dist.ProcessGroup(rank, ranks)
             try:
                 body(rank, ranks, group)
             except BaseException as error:
@@ -334,7 +337,7 @@ def test_calls_of_operands_at_other_addresses_are_prepared_apart():
 def test_rows_that_no_tile_divides_and_odd_rows_of_k_go_through_collectives():
     for rows, k in ((65, 64), (64, 63), (0, 64)):
         a = torch.empty(rows, k)
-        assert all_gather._gather_buffer(a, SimpleNamespace(size=lambda: 2)) is None
+        assert all_gather._gather_buffer(a, dist.ProcessGroup(0, 2)) is None
 
 
 @pytest.mark.parametrize("rows", [64, 192, 4096])
@@ -363,29 +366,37 @@ def test_what_is_no_group_gets_a_message(group):
         symmetric.resolve(group)
 
 
-def test_a_group_of_the_name_of_an_ended_one_has_a_buffer_of_its_own(monkeypatch):
-    """Names begin again after destroy_process_group, and the new group may have other ranks."""
+class Reserved:
+    """A buffer, without memory."""
 
-    class Reserved:
-        def __init__(self, group, device):
-            self.group, self.handle = group, None
+    def __init__(self, group, device):
+        self.handle = None
 
-        def reserve(self, bytes):
-            pass
+    def reserve(self, bytes):
+        pass
 
+
+@pytest.fixture
+def reserved(monkeypatch):
     monkeypatch.setattr(symmetric, "SymmetricBuffer", Reserved)
-    monkeypatch.setattr(symmetric, "_buffers", {})
-    device, groups = torch.device("cpu"), [SimpleGroup("0") for _ in range(2)]
+    monkeypatch.setattr(symmetric, "_buffers", WeakKeyDictionary())
+
+
+@pytest.mark.usefixtures("reserved")
+def test_a_group_of_the_name_of_an_ended_one_has_a_buffer_of_its_own():
+    """Names begin again after destroy_process_group, and the new group may have other ranks."""
+    device, groups = torch.device("cpu"), [dist.ProcessGroup(0, 1) for _ in range(2)]
     buffers = [symmetric.symmetric_buffer(group, device, "gather", 8) for group in groups]
-    assert [each.group for each in buffers] == groups
+    assert buffers[0] is not buffers[1]
     for group, buffer in zip(groups, buffers, strict=True):
         assert symmetric.known_buffer(group, device, "gather") is buffer
         assert symmetric.symmetric_buffer(group, device, "gather", 16) is buffer
     assert symmetric.known_buffer(groups[0], device, "scatter") is None
 
 
-class SimpleGroup:
-    """A process group, as far as a buffer asks for it before it is used."""
-
-    def __init__(self, group_name):
-        self.group_name = group_name
+@pytest.mark.usefixtures("reserved")
+def test_the_memory_of_an_ended_group_is_free():
+    device, group = torch.device("cpu"), dist.ProcessGroup(0, 1)
+    buffer = weakref.ref(symmetric.symmetric_buffer(group, device, "gather", 8))
+    del group
+    assert buffer() is None
