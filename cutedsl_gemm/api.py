@@ -14,7 +14,7 @@ from torch._C._functorch import (
 )
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
-from torch.compiler import is_dynamo_compiling, is_exporting
+from torch.compiler import is_dynamo_compiling
 
 from cutedsl_gemm.calls.call import Tile, call, check_flag
 from cutedsl_gemm.calls.fused import bound, compute
@@ -24,7 +24,7 @@ from cutedsl_gemm.explanation import explain
 from cutedsl_gemm.inputs.operands import Value, check_range
 from cutedsl_gemm.inputs.request import Fixed, Function, check_names, epilogue_of, parts_of, request
 from cutedsl_gemm.inputs.tensors import DENSE, aligned, device_of, is_sharded
-from cutedsl_gemm.inputs.transforms import dispatch_modes, transformed
+from cutedsl_gemm.inputs.transforms import dispatch_modes, tracing, transformed
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.ops.derivatives import NO_GRADIENT, Product, apply_product
 from cutedsl_gemm.ops.fused_derivatives import FusedProduct, of_accumulators
@@ -110,12 +110,7 @@ def gemm(
         check_flag("invariant", invariant)
     if tile is not None and not is_dynamo_compiling():  # the operator checks a traced one
         tile = checked_tile(tile)  # at every call, since (128.0, …) has the hash of (128, …)
-    if (
-        is_dynamo_compiling()
-        or is_exporting()
-        or dispatch_modes()
-        or (type(a) not in DENSE and _is_fake_or_sharded(a))
-    ):
+    if tracing() or dispatch_modes() or (type(a) not in DENSE and _is_fake_or_sharded(a)):
         return _traced(a, b, out, Options(tile, kernel, tune, invariant))
     try:
         multiply = call(a, b, tile, out, kernel, tune, invariant)
@@ -145,7 +140,7 @@ def _traced(a: Tensor, b: Tensor, out: Tensor | None, options: Options) -> Tenso
     operator.register_sharding()
     if out is not None:
         _check_not_sharded(a, b, out)
-    if is_dynamo_compiling() or is_exporting():
+    if tracing():
         by_torch = transformed()
     else:
         operator.check_given(a, b, options)
@@ -200,7 +195,7 @@ def fused_product(
     options: Options = DEFAULTS,
 ) -> Results:
     """The results of the product with an epilogue; see `gemm`."""
-    if is_dynamo_compiling() or is_exporting() or (type(a) not in DENSE and _is_fake_or_sharded(a)):
+    if tracing() or (type(a) not in DENSE and _is_fake_or_sharded(a)):
         return _traced_product(a, b, epilogue, operands, out, options)
     given = a, b, *operands.values(), *(out or ())
     try:
@@ -281,7 +276,7 @@ def _traced_product(
     operator.register_sharding()
     if out is not None:
         _check_not_sharded(a, b, *operands.values(), *out)
-    if is_dynamo_compiling() or is_exporting():
+    if tracing():
         by_torch = transformed()
     else:
         tensors = _tensors((a, b, *operands.values(), *(out or ())))

@@ -37,6 +37,20 @@ def untraced(function: Callable[P, T]) -> Callable[P, T]:
     return called
 
 
+def tracing() -> bool:
+    """Whether torch.compile or torch.export traces the call."""
+    return is_dynamo_compiling() or exporting()
+
+
+def exporting() -> bool:
+    """Whether torch.export traces the call.
+
+    In torch 2.11, torch.compiler.is_exporting is True inside torch.compile, too.
+    """
+    flag: bool = torch.compiler._is_exporting_flag
+    return flag
+
+
 def in_make_fx() -> bool:
     """Whether make_fx records operators: a graph of these alone, without autograd.Function."""
     if is_dynamo_compiling():

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.compiler import is_dynamo_compiling, is_exporting
+from torch.compiler import is_dynamo_compiling
 
 from cutedsl_gemm.api import fused_product
 from cutedsl_gemm.inputs.checks import check_dense, check_not_negative, check_operands, check_pair
@@ -21,7 +21,7 @@ from cutedsl_gemm.inputs.operands import Value, check_operand
 from cutedsl_gemm.inputs.problem import TMA
 from cutedsl_gemm.inputs.request import Fixed, Function
 from cutedsl_gemm.inputs.tensors import DENSE, is_sharded
-from cutedsl_gemm.inputs.transforms import dispatch_modes, transformed
+from cutedsl_gemm.inputs.transforms import dispatch_modes, exporting, transformed
 from cutedsl_gemm.inputs.views import rows_of, transposed, unflattened
 from cutedsl_gemm.layers.activations import (
     ACTIVATIONS,
@@ -165,7 +165,7 @@ def _without_activation(x: Any, weight: Any, bias: Any) -> Tensor | None:
 
     It takes less host time than a product with an epilogue.
     """
-    if transformed() or is_exporting():
+    if transformed() or exporting():
         return None
     if type(x) in DENSE and type(weight) in DENSE and (bias is None or type(bias) in DENSE):
         found = remembered_linear(_runs, _make, x, weight, bias)

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
-from torch.compiler import is_dynamo_compiling, is_exporting
 
 from cutedsl_gemm.api import fused_product
 from cutedsl_gemm.calls.fused import bound
@@ -25,7 +24,7 @@ from cutedsl_gemm.inputs.operands import check_operand
 from cutedsl_gemm.inputs.pairs import as_parts
 from cutedsl_gemm.inputs.request import Fixed
 from cutedsl_gemm.inputs.tensors import DENSE
-from cutedsl_gemm.inputs.transforms import dispatch_modes, transformed
+from cutedsl_gemm.inputs.transforms import dispatch_modes, tracing, transformed
 from cutedsl_gemm.inputs.views import rows_of
 from cutedsl_gemm.kernels.epilogue.derivative import Stored, in_product, with_stored
 from cutedsl_gemm.kernels.epilogue.traced import traced
@@ -103,7 +102,7 @@ def _check(
 def _fuses(tensors: tuple[Tensor | None, ...]) -> bool:
     """Whether plain tensors need gradients, and no other transform of torch's is active."""
     given = [each for each in tensors if isinstance(each, Tensor)]
-    if is_dynamo_compiling() or is_exporting() or not torch.is_grad_enabled():
+    if tracing() or not torch.is_grad_enabled():
         return False
     if transformed() or any(type(each) not in DENSE or each.is_meta for each in given):
         return False  # torch divides one product of DTensors at a time

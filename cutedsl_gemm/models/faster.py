@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.compiler import is_dynamo_compiling, is_exporting
+from torch.compiler import is_dynamo_compiling
 from torch.nn import functional as F
 
 from cutedsl_gemm.inputs.tensors import DENSE, column_major, is_sharded
-from cutedsl_gemm.inputs.transforms import dispatch_modes, in_make_fx, transformed
+from cutedsl_gemm.inputs.transforms import dispatch_modes, exporting, in_make_fx, transformed
 from cutedsl_gemm.inputs.views import rows_of, unflattened
 from cutedsl_gemm.layers import linear_calls
 from cutedsl_gemm.layers.linear_calls import (
@@ -122,7 +122,7 @@ def _traced(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """The product as one operator, which decides at run time: shapes may be symbolic until then."""
     register_sharding()
     rows = rows_of(x)
-    if is_exporting() or in_make_fx():
+    if exporting() or in_make_fx():
         return unflattened(_exported(rows, weight, bias), x)
     given = [x, weight] if bias is None else [x, weight, bias]
     differentiated = torch.is_grad_enabled() and any(each.requires_grad for each in given)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.compiler import is_dynamo_compiling, is_exporting
+from torch.compiler import is_dynamo_compiling
 
 from cutedsl_gemm.calls.fused import compute, fused
 from cutedsl_gemm.calls.results import Results
@@ -23,7 +23,7 @@ from cutedsl_gemm.inputs.pairs import as_parts, in_reach, parts_at
 from cutedsl_gemm.inputs.problem import MAX_EXTENT
 from cutedsl_gemm.inputs.remember import remember
 from cutedsl_gemm.inputs.tensors import DENSE, is_sharded
-from cutedsl_gemm.inputs.transforms import dispatch_modes, transformed
+from cutedsl_gemm.inputs.transforms import dispatch_modes, exporting, transformed
 from cutedsl_gemm.inputs.views import flattener, reshaper, rows_of, unflattened
 from cutedsl_gemm.kernels.epilogue.derivative import with_stored
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
@@ -60,7 +60,7 @@ def gated_mlp(
     given = [each for each in tensors if each is not None]
     if is_dynamo_compiling():
         # torch divides one product at a time, and an exported graph keeps no autograd.Function
-        traced = _suit(*tensors) and not is_sharded(*given) and not is_exporting()
+        traced = _suit(*tensors) and not is_sharded(*given) and not exporting()
         return _traced(activation, gate_first, *tensors) if traced else None
     if any(type(each) not in DENSE for each in given) or torch._C._is_tracing():
         return None

@@ -10,7 +10,6 @@ from typing import Any, get_args
 
 import torch
 from torch import Tensor
-from torch.compiler import is_dynamo_compiling, is_exporting
 
 from cutedsl_gemm.calls.fused import check_epilogue, composed, compute
 from cutedsl_gemm.calls.results import Results, empty
@@ -20,6 +19,7 @@ from cutedsl_gemm.inputs.operands import Value, check_operand
 from cutedsl_gemm.inputs.problem import dtype_name
 from cutedsl_gemm.inputs.request import Fixed, Function, parts_of
 from cutedsl_gemm.inputs.tensors import is_one, is_sharded
+from cutedsl_gemm.inputs.transforms import tracing
 from cutedsl_gemm.kernels.epilogue.derivative import Stored, with_stored
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, EpilogueOperand, Mode, ShapeError
 from cutedsl_gemm.kernels.epilogue.text import from_text, to_text
@@ -46,7 +46,7 @@ def fused_product(
     """What `api.fused_product` is inside a traced graph, and for tensors without memory."""
     if isinstance(function, Fixed):
         function = function.function
-    if not (is_dynamo_compiling() or is_exporting() or is_sharded(a, b)):
+    if not (tracing() or is_sharded(a, b)):
         _check(a, b, function, operands, out, options)
     tensors = [each for each in operands.values() if isinstance(each, Tensor)]
     numbers = [float(each) for each in operands.values() if not isinstance(each, Tensor)]
