@@ -21,7 +21,7 @@ that returns a list.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from itertools import combinations
 from math import prod
@@ -108,20 +108,31 @@ def with_whole_columns(weight: DTensor) -> DTensor:
 def batch_product(multiply: Callable[[Tensor], Tensor], x: DTensor) -> Tensor:
     """`multiply` of the rows of a batch x (…, K), of three modes or more: (…, N).
 
-    If one mode of the batch alone is sharded, such as the sequence, it becomes the first: the rows
-    that a rank has are then neighbours, and need no communication. torch cannot divide rows again
-    into a batch whose first mode the ranks do not divide: they are gathered.
+    A sharded mode of the batch that the ranks divide, such as the sequence, becomes the first: the
+    rows that a rank has are then neighbours, and need no communication. Other sharded modes of the
+    batch are gathered, since torch cannot flatten them; so are rows of partial sums that the ranks
+    do not divide into whole samples.
     """
     sharded = {each.dim for each in x.placements if each.is_shard()} - {x.ndim - 1}
-    mode = sharded.pop() if len(sharded) == 1 else 0
-    if x.shape[mode] % _ranks(x, mode):
-        mode = 0
-    batch = x.movedim(mode, 0)
+    kept = next((each for each in sorted(sharded) if x.shape[each] % _ranks(x, each) == 0), None)
+    mode = kept or 0
+    batch = _gathered(x, sharded - {kept}).movedim(mode, 0)
     rows: Any = multiply(rows_of(batch))
     if batch.shape[0] % _ranks(rows, 0):
-        whole = [Replicate() if each == Shard(0) else each for each in rows.placements]
-        rows = rows.redistribute(placements=whole)
+        rows = _gathered(rows, {0})
     return unflattened(rows, batch).movedim(0, mode).contiguous()
+
+
+def _gathered(x: DTensor, modes: Collection[int | None]) -> DTensor:
+    """The same tensor, of which each rank has these modes whole."""
+    placements = tuple(
+        Replicate() if isinstance(each, Shard) and each.dim in modes else each
+        for each in x.placements
+    )
+    if placements == x.placements:
+        return x
+    # The local tensor may have other strides than torch 2.11 supposes.
+    return x.redistribute(placements=placements).clone(memory_format=torch.contiguous_format)
 
 
 def _ranks(x: DTensor, mode: int) -> int:

@@ -365,9 +365,10 @@ def batches():
         swiglu,
         lambda x, weight: mlp(x, weight, None, weight.mT.contiguous(), None),
     )
-    x = draw(2, 9, 16, seed=2)  # a sequence that the ranks do not divide
-    found = layers[0](distribute_tensor(x, mesh, [Shard(1)]), shared)
-    near(found.full_tensor(), layers[0](x, weight))
+    for uneven in ((2, 9, 16), (3, 8, 16), (2, 3, 8, 16)):
+        x = draw(*uneven, seed=2)
+        found = layers[0](distribute_tensor(x, mesh, [Shard(int(uneven[0] == 2))]), shared)
+        near(found.full_tensor(), layers[0](x, weight))
     for layer in layers:
         x = draw(2, 8, 16, seed=2)
         divided = distribute_tensor(x, mesh, [Shard(1)])
