@@ -6,9 +6,10 @@ import inspect
 import linecache
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any, NoReturn
+from types import CodeType
+from typing import NoReturn
 
 from cutedsl_gemm.kernels.epilogue.expression import EpilogueError
 
@@ -59,12 +60,14 @@ def place() -> str:
     return f"{file}:{line}: {text}: " if text else f"{file}:{line}: "
 
 
-def is_running(method: Any, inside: Callable[..., object]) -> bool:
-    """Whether this method is on the stack, inside of the innermost call of a function."""
-    wanted, frame = method.__func__.__code__, inspect.currentframe()
-    while frame is not None and frame.f_code not in (wanted, inside.__code__):
+def is_running(codes: Collection[CodeType], inside: Callable[..., object]) -> bool:
+    """Whether one of these is on the stack, inside of the innermost call of a function."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code is not inside.__code__:
+        if frame.f_code in codes:
+            return True
         frame = frame.f_back
-    return frame is not None and frame.f_code is wanted
+    return False
 
 
 def of_function(function: Callable[..., object]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from types import CodeType
 from typing import Any
 
 from cutedsl_gemm.kernels.epilogue.expression import (
@@ -77,12 +78,19 @@ class OfFunction(Recording):
     def detaches(self) -> bool:
         import torch  # here, as above
 
-        if is_running(torch.autograd.Function.apply, inside=trace):
+        if is_running(_forwards(torch.autograd.Function), inside=trace):
             refuse(
                 "a torch.autograd.Function, whose backward it would not take",
                 "write x + (f(x) - x).detach() for f(x) with the gradient of x",
             )
         return not torch.is_grad_enabled()
+
+
+def _forwards(function: type) -> set[CodeType]:
+    """What `apply` of torch.autograd.Function calls; in torch 2.15, apply is not in Python."""
+    code = getattr(getattr(function, "forward", None), "__code__", None)
+    found = set() if code is None else {code}
+    return found.union(*map(_forwards, function.__subclasses__()))
 
 
 def _check_names(
