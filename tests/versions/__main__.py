@@ -67,6 +67,7 @@ from cutedsl_gemm import gemm
 import torch
 a, b = (torch.randint(-2, 3, (128, 128)).bfloat16() for _ in "ab")
 assert torch.equal(gemm(a, b, tile=(128, 128, 64)), a @ b)
+assert torch.equal(gemm(a, b, epilogue=lambda acc: acc.relu()), (a @ b).relu())
 """
 COMPILED = """
 from cutedsl_gemm import gemm

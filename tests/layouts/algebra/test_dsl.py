@@ -247,7 +247,7 @@ def test_results_are_structurally_those_of_the_dsl():
     for name in {name for name, _ in count}:
         others = count[name, "refused by the DSL"] + count[name, "wrong in the DSL"]
         assert count[name, "the same"] > 0.5 * CASES
-        assert others < 0.15 * count[name, "the same"]
+        assert others < 0.2 * count[name, "the same"]
 
 
 COORDINATES = [
