@@ -103,7 +103,7 @@ def _make(
 ) -> Call:
     check_operands(a, b, kernel.requirements)
     if out is not None:
-        check_out(out, a, b, kernel.requirements)
+        check_out(out, a, b)
     check_options(a, tile, kernel, tune, invariant)
     tensors = (a, b) if out is None or unaligned_out else (a, b, out)
     requirements = kernel.requirements_for(*tensors)
@@ -193,7 +193,7 @@ def _on_copies(
     check_memory("a", a)
     check_memory("b", b)
     if out is not None:
-        check_out(out, a, b, requirements)  # the signature holds its strides, not its shape
+        check_out(out, a, b)  # the signature holds its strides, not its shape
         check_disjoint(out, a, b)
     a, b = aligned_copies(a, b, requirements)
     unaligned_out = out is not None and not aligned(out, requirements)
@@ -241,7 +241,7 @@ def _empty(requirements: Requirements, a: Tensor, b: Tensor, out: Tensor | None)
     check_operands(a, b, requirements)
     if out is None:
         return a.new_zeros(a.shape[0], b.shape[1])
-    check_out(out, a, b, requirements)
+    check_out(out, a, b)
     return out.zero_()
 
 

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.calls.copies import copy
-from cutedsl_gemm.inputs.aliasing import check_written
-from cutedsl_gemm.inputs.checks import check_dense, check_not_negative
+from cutedsl_gemm.inputs.checks import check_result
 from cutedsl_gemm.inputs.problem import Requirements
 from cutedsl_gemm.inputs.tensors import allocator, column_major, empty_padded, fits, matrix_of
 from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS
@@ -73,27 +72,7 @@ def check_results(out: Results, epilogue: Epilogue, shape: Shape, a: Tensor) -> 
             f"{len(epilogue.results)}"
         )
     for name, tensor, result in zip(epilogue.result_names, out, epilogue.results, strict=True):
-        _check_result(name, tensor, extents(result, shape), dtype_of(result, a.dtype), a.device)
-
-
-def _check_result(
-    name: str, tensor: object, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
-) -> None:
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{name} is {type(tensor).__name__}: it must be a torch.Tensor")
-    check_dense(name, tensor)
-    if tensor.dtype != dtype:
-        raise TypeError(
-            f"{name} is {tensor.dtype}: it must be {dtype} for this result of the epilogue"
-        )
-    if tensor.device != device:
-        raise ValueError(
-            f"{name} is on {tensor.device} and a on {device}: they must share a device"
-        )
-    if tensor.shape != shape:
-        raise ValueError(f"{name} has shape {tuple(tensor.shape)}: it must be {shape}")
-    check_not_negative(name, tensor, "memory of its own")
-    check_written(name, tensor)
+        check_result(name, tensor, extents(result, shape), dtype_of(result, a.dtype), a)
 
 
 def in_columns(epilogue: Epilogue, out: Results) -> bool:

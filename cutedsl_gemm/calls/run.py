@@ -129,7 +129,7 @@ def _launcher(kernel: Kernel, plan: KernelPlan, device: torch.device) -> Run:
         launch_there(a, b, out)
 
     def launch_resolved(a: Tensor, b: Tensor, out: Tensor) -> None:
-        check_out(out, a, b, kernel.requirements)  # refuses an out whose negative bit is set
+        check_out(out, a, b)  # refuses an out whose negative bit is set
         launch_checked(a.resolve_neg(), b.resolve_neg(), out)
 
     if kernel.family == "simt":  # float32 operands may be the imaginary half of a conjugate

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -21,21 +23,29 @@ def check_operands(a: Tensor, b: Tensor, requirements: Requirements = TMA) -> No
         )
 
 
-def check_out(out: Tensor, a: Tensor, b: Tensor, requirements: Requirements = TMA) -> None:
+def check_out(out: Tensor, a: Tensor, b: Tensor) -> None:
     """TypeError or ValueError unless `out` can hold the product of a and b."""
-    _check_tensor("out", out, requirements)
-    check_pair("out", out, "a", a)
-    check_extents(out, (a.shape[0], b.shape[1]))
-    check_written("out", out)
+    check_result("out", out, (a.shape[0], b.shape[1]), a.dtype, a)
 
 
-def check_extents(out: Tensor, shape: tuple[int, ...]) -> None:
-    """ValueError unless `out` has the shape of the product."""
-    if out.shape != shape:
-        raise ValueError(
-            f"out has shape {tuple(out.shape)}: it must be {tuple(shape)}, "
-            "rows of a and columns of b"
-        )
+def check_result(
+    name: str, tensor: Any, shape: tuple[int, ...], dtype: torch.dtype, a: Tensor
+) -> None:
+    """TypeError or ValueError unless a tensor can hold a result, on the device of a."""
+    _check_is_tensor(name, tensor)
+    check_dense(name, tensor)
+    if tensor.dtype != dtype:
+        raise TypeError(f"{name} is {tensor.dtype}: it must be {dtype} where a is {a.dtype}")
+    _check_device(name, tensor, "a", a)
+    check_extents(name, tensor, shape)
+    check_not_negative(name, tensor, "memory of its own")
+    check_written(name, tensor)
+
+
+def check_extents(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
+    """ValueError unless a result has this shape."""
+    if tensor.shape != shape:
+        raise ValueError(f"{name} has shape {tuple(tensor.shape)}: it must be {tuple(shape)}")
 
 
 def check_memory(name: str, tensor: Tensor) -> None:
@@ -47,13 +57,12 @@ def check_memory(name: str, tensor: Tensor) -> None:
         )
 
 
-def _check_tensor(name: str, tensor: object, requirements: Requirements) -> None:
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{name} is {type(tensor).__name__}: it must be a torch.Tensor")
+def _check_tensor(name: str, tensor: Any, requirements: Requirements) -> None:
+    _check_is_tensor(name, tensor)
     if tensor.dtype not in requirements.dtypes:
         raise TypeError(
             f"{name} is {tensor.dtype}: it must be {' or '.join(map(str, requirements.dtypes))}"
-            + (f"; convert it with {name}.to({requirements.dtypes[0]})" if name != "out" else "")
+            f"; convert it with {name}.to({requirements.dtypes[0]})"
         )
     check_dense(name, tensor)
     if tensor.device.type not in requirements.devices:
@@ -63,15 +72,18 @@ def _check_tensor(name: str, tensor: object, requirements: Requirements) -> None
         )
     if tensor.ndim != 2:
         raise ValueError(f"{name} has shape {tuple(tensor.shape)}: it must have two dimensions")
-    if name == "out":
-        check_not_negative(name, tensor, "memory of its own")
-    elif tensor.dtype != torch.float32:  # the simt family resolves the bit of a and b in float32
+    if tensor.dtype != torch.float32:  # the simt family resolves the bit of a and b in float32
         check_not_negative(name, tensor, f"{name}.resolve_neg()")
     # An exported program checks symbolic extents when it runs.
     if any(isinstance(n, int) and n > MAX_EXTENT for n in tensor.shape):
         raise ValueError(
             f"{name} has shape {tuple(tensor.shape)}: an extent must be at most {MAX_EXTENT}"
         )
+
+
+def _check_is_tensor(name: str, given: object) -> None:
+    if not isinstance(given, Tensor):
+        raise TypeError(f"{name} is {type(given).__name__}: it must be a torch.Tensor")
 
 
 def check_not_negative(name: str, tensor: Tensor, remedy: str) -> None:
@@ -94,6 +106,10 @@ def check_pair(one: str, first: Tensor, other: str, second: Tensor) -> None:
         raise TypeError(
             f"{one} is {first.dtype} and {other} is {second.dtype}: they must share a dtype"
         )
+    _check_device(one, first, other, second)
+
+
+def _check_device(one: str, first: Tensor, other: str, second: Tensor) -> None:
     if first.device != second.device:
         raise ValueError(
             f"{one} is on {first.device} and {other} on {second.device}: they must share a device"

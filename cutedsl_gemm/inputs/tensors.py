@@ -185,7 +185,7 @@ def device_of(a: object) -> torch.device | None:
 def check_call(a: Tensor, b: Tensor, out: Tensor, requirements: Requirements = TMA) -> None:
     """TypeError or ValueError unless a kernel can compute out = a · b in the tensors' memory."""
     problem_of(a, b, requirements)
-    check_out(out, a, b, requirements)
+    check_out(out, a, b)
     for name, tensor in (("a", a), ("b", b), ("out", out)):
         check_memory(name, tensor)
         check_address(name, tensor, requirements.for_c if name == "out" else requirements)

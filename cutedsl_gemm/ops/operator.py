@@ -150,7 +150,7 @@ def _fake_writing(
     tune: bool,
     invariant: bool = False,
 ) -> None:
-    check_extents(out, _fake(a, b, tile, kernel, tune, invariant).shape)
+    check_extents("out", out, _fake(a, b, tile, kernel, tune, invariant).shape)
 
 
 def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -251,7 +251,10 @@ TYPE_ERRORS = [
         lambda: gemm(A, B.half()),
         "a is torch.bfloat16 and b is torch.float16: they must share a dtype",
     ),
-    (lambda: gemm(A, B, out=matrix(16, 24).half()), "out is torch.float16 and a is torch.bfloat16"),
+    (
+        lambda: gemm(A, B, out=matrix(16, 24).half()),
+        "out is torch.float16: it must be torch.bfloat16",
+    ),
     (lambda: gemm(A.to_sparse(), B), "it must be dense"),
     (
         lambda: gemm(A.to("meta"), B),
