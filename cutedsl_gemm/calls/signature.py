@@ -10,6 +10,7 @@ from torch import Tensor
 from cutedsl_gemm.calls.call import Tile
 from cutedsl_gemm.calls.results import Results
 from cutedsl_gemm.inputs.operands import Value
+from cutedsl_gemm.inputs.problem import WIDEST_ALIGNMENT
 from cutedsl_gemm.inputs.remember import remember
 from cutedsl_gemm.inputs.request import Fixed, Function
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
@@ -76,6 +77,6 @@ def signature_of(value: Value) -> Any:
     # fmt: off
     return (
         value.shape, value.stride(), value.dtype, value.get_device(), value.is_neg(),
-        address & 31,  # eight elements of fp32: no plan needs a wider alignment
+        address % WIDEST_ALIGNMENT,
     )
     # fmt: on

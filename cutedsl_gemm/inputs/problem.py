@@ -64,6 +64,8 @@ class Requirements:
 # all other results.
 TMA = Requirements("TMA", (torch.bfloat16, torch.float16), PER_VECTOR, stores_anywhere=True)
 
+WIDEST_ALIGNMENT = 32  # bytes, eight elements of fp32: no plan needs a wider one
+
 
 @dataclass(frozen=True)
 class Matrix:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from cutedsl_gemm.calls.call import call
 from cutedsl_gemm.calls.fused import compute, fused
-from cutedsl_gemm.inputs.problem import MAX_EXTENT, TMA
+from cutedsl_gemm.inputs.problem import MAX_EXTENT, TMA, WIDEST_ALIGNMENT
 from cutedsl_gemm.inputs.remember import remember
 from cutedsl_gemm.inputs.tensors import column_major, is_sharded
 from cutedsl_gemm.inputs.transforms import dispatch_modes
@@ -37,7 +37,6 @@ from cutedsl_gemm.ops.derivatives import applied
 LinearCall: TypeAlias = Callable[[Tensor, Tensor, Any], Tensor]  # (x, weight, bias or None)
 
 AUTOCAST = torch.float32, torch.bfloat16, torch.float16  # what autocast converts
-VECTOR = 32  # bytes: no plan needs a wider alignment
 BIAS = LINEAR[None][1]
 
 # Every product of gemm saves this first, and torch's products save nothing of this dtype. So torch
@@ -70,10 +69,10 @@ def remembered_linear(
         if x.is_neg() or weight.is_neg() or (bias is not None and bias.is_neg()):
             return None
         x_start, weight_start = x.data_ptr(), weight.data_ptr()
-        bias_start = VECTOR if bias is None else bias.data_ptr()
+        bias_start = WIDEST_ALIGNMENT if bias is None else bias.data_ptr()
         if not (x_start and weight_start and bias_start):
             return None  # without memory, or empty
-        offset = (x_start | weight_start | bias_start) % VECTOR
+        offset = (x_start | weight_start | bias_start) % WIDEST_ALIGNMENT
         # fmt: off
         if bias is None:
             signature: Any = (

@@ -20,7 +20,7 @@ from torch.compiler import is_dynamo_compiling
 from cutedsl_gemm.calls.fused import compute, fused
 from cutedsl_gemm.calls.results import Results
 from cutedsl_gemm.inputs.pairs import as_parts, in_reach, parts_at
-from cutedsl_gemm.inputs.problem import MAX_EXTENT
+from cutedsl_gemm.inputs.problem import MAX_EXTENT, WIDEST_ALIGNMENT
 from cutedsl_gemm.inputs.remember import remember
 from cutedsl_gemm.inputs.tensors import DENSE, is_sharded
 from cutedsl_gemm.inputs.transforms import dispatch_modes, exporting, transformed
@@ -28,7 +28,6 @@ from cutedsl_gemm.inputs.views import flattener, reshaper, rows_of, unflattened
 from cutedsl_gemm.kernels.epilogue.derivative import with_stored
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
 from cutedsl_gemm.layers.activations import GATES
-from cutedsl_gemm.layers.linear_calls import VECTOR
 from cutedsl_gemm.layers.mlp import Mlp, gated_products, hidden_gradient, input_gradient
 from cutedsl_gemm.models.faster import autocast, linear, multiply, on_hopper, suits
 from cutedsl_gemm.ops.library import operator
@@ -171,14 +170,14 @@ def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool)
 def _signature(tensor: Tensor) -> tuple[Any, ...]:
     """The properties of a tensor that decide a product.
 
-    The last is the address modulo VECTOR, and -1 for a tensor without memory, or whose memory has
-    the other sign. RuntimeError if the tensor is sparse or nested.
+    The last is the address modulo WIDEST_ALIGNMENT, and -1 for a tensor without memory, or whose
+    memory has the other sign. RuntimeError if the tensor is sparse or nested.
     """
     start = 0 if tensor.is_neg() else tensor.data_ptr()
     # fmt: off
     return (
         tensor.shape, tensor.stride(), tensor.dtype, tensor.get_device(),
-        start % VECTOR if start else -1,
+        start % WIDEST_ALIGNMENT if start else -1,
     )
     # fmt: on
 
