@@ -75,7 +75,7 @@ def gated_mlp(
         return unflattened(Mlp.apply(*options, rows_of(x), None, w2, b2, *w1), x)
     if isinstance(product, bool):
         return None
-    (h,) = product.run(product.as_matrix(x), product.b, {}, None)
+    (h,) = product.call.run(product.call.as_matrix(x), product.b, {}, None)
     y = multiply(h, w2, b2)
     if x.ndim == 2 or not y.is_contiguous():  # torch's product with a sparse w2 is column-major
         return unflattened(y, x)
@@ -114,29 +114,27 @@ def _is_faster(x: Tensor, w1: Sequence[Tensor]) -> bool:
     return beats_torch(m, columns, k)
 
 
-class _Product(NamedTuple):
-    """The product of x with gate and up, for tensors of one signature and these weights."""
+class _Call(NamedTuple):
+    """What multiplies x by gate and up, for tensors of one signature, wherever the weights are."""
 
     epilogue: Epilogue
     as_matrix: Callable[[Tensor], Tensor]  # x (…, K) → (M, K)
     run: Callable[..., Results]
+    part: tuple[Any, ...]  # the device, dtype, shape and strides of gateᵀ, and of upᵀ
+
+
+class _Product(NamedTuple):
+    """A call, and the weights that it reads."""
+
+    call: _Call
     b: Tensor  # (2, K, H), without memory of its own
     order: int  # of the weights, as in `layers.mlp.memory_order`
-
-
-class _Known(NamedTuple):
-    """What the signature decides about a product: all but the addresses of the weights."""
-
-    epilogue: Epilogue
-    as_matrix: Callable[[Tensor], Tensor]
-    run: Callable[..., Results]
-    part: tuple[Any, ...]  # the device, dtype, shape and strides of gateᵀ, and of upᵀ
 
 
 # In place of a product of both weights: torch computes it, or gemm does so one weight at a time.
 BY_TORCH, ONE_BY_ONE = False, True
 
-_products: dict[Any, _Known | bool] = {}
+_calls: dict[Any, _Call | bool] = {}
 
 
 def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) -> _Product | bool:
@@ -155,16 +153,16 @@ def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool)
     order = 1 if distance > 0 else -1
     gate_first = gate_first == (order == 1)
     try:
-        known = _products[activation, gate_first, signature]
+        known = _calls[activation, gate_first, signature]
     except TypeError:  # of symbolic shape
         return BY_TORCH
     except KeyError:
         made = _make(x, w1, activation, gate_first)
-        known = remember(_products, (activation, gate_first, signature), made)
+        known = remember(_calls, (activation, gate_first, signature), made)
     if isinstance(known, bool):
         return known
     b = parts_at(min(start, start + distance), abs(distance), *known.part)
-    return _Product(known.epilogue, known.as_matrix, known.run, b, order)
+    return _Product(known, b, order)
 
 
 def _signature(tensor: Tensor) -> tuple[Any, ...]:
@@ -182,7 +180,7 @@ def _signature(tensor: Tensor) -> tuple[Any, ...]:
     # fmt: on
 
 
-def _make(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) -> _Known | bool:
+def _make(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) -> _Call | bool:
     """What `_product` remembers of tensors of a signature; `gate_first` in memory."""
     if not _is_faster(x, w1):
         return BY_TORCH
@@ -194,7 +192,7 @@ def _make(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) ->
     layer, b = GATES[activation][0 if gate_first else 1], parts.mT
     found = fused(rows_of(x.detach()), b, layer, {})
     part = x.device, x.dtype, b.shape[1:], b.stride()[1:]
-    return _Known(found.epilogue, flattener(x), found.run, part)
+    return _Call(found.epilogue, flattener(x), found.run, part)
 
 
 def _traced(
@@ -245,10 +243,10 @@ def _operator(
         if kept:  # outputs never share memory
             stored = [each.clone(memory_format=torch.contiguous_format) for each in halves]
     elif kept:
-        h, *stored = compute(x, product.b, with_stored(product.epilogue).epilogue, {})
+        h, *stored = compute(x, product.b, with_stored(product.call.epilogue).epilogue, {})
         stored = stored[:: product.order]
     else:
-        (h,) = product.run(x, product.b, {}, None)
+        (h,) = product.call.run(x, product.b, {}, None)
     y = multiply(h, w2, b2)
     return [y, h, *stored] if kept else [y]
 
@@ -327,7 +325,7 @@ def _backward(
             torch.cat(backward(multiply(dy, w2.mT), *stored), dim=1, out=dz)
         else:
             kept_sums, out = stored[:: product.order], halves[:: product.order]
-            hidden_gradient(with_stored(product.epilogue), dy, w2, kept_sums, out=out)
+            hidden_gradient(with_stored(product.call.epilogue), dy, w2, kept_sums, out=out)
     return [
         input_gradient(multiply, dz, w1) if needs_x else x.new_empty(0),
         multiply(dz.mT, x.mT) if needs_w1 else x.new_empty(0),

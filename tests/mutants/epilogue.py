@@ -220,7 +220,7 @@ CALLS = (
     Fault(
         "address_of_an_operand_forgotten",
         SIGNATURE,
-        "address & 31,",
+        "address % WIDEST_ALIGNMENT,",
         "0,",
         "A call with a matrix at an odd address takes the kernel of an aligned one.",
     ),

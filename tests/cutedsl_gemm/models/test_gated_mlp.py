@@ -111,7 +111,7 @@ each_mlp = pytest.mark.parametrize(
 
 @pytest.fixture(autouse=True)
 def nothing_remembered(monkeypatch):
-    monkeypatch.setattr(faster_mlp, "_products", {})
+    monkeypatch.setattr(faster_mlp, "_calls", {})
 
 
 def draw(*shape):
@@ -310,7 +310,7 @@ def test_weights_elsewhere_need_no_new_plan(products):
         made, others = convert(Llama().bfloat16()), Llama().bfloat16()
         made.load_state_dict(others.state_dict(), assign=True)
         assert near(made(X), others(X))
-    orders = {key[1] for key in faster_mlp._products}
+    orders = {key[1] for key in faster_mlp._calls}
     assert products.count(FUSED) == len(orders) <= 2  # the gate first in memory, or last
 
 
