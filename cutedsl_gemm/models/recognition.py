@@ -244,6 +244,14 @@ class _Recorder(TorchFunctionMode):
         """F.gelu."""
         return self.tensor((GELUS[approximate], self.expressions[input]))
 
+    def dropout(
+        self, input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+    ) -> Tensor:
+        """F.dropout that drops nothing."""
+        if training and p:
+            raise ValueError
+        return input
+
     def mul(self, input: Tensor, other: Tensor) -> Tensor:
         """torch.mul of two tensors."""
         return self.tensor(("mul", self.expressions[input], self.expressions[other]))
@@ -259,6 +267,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     F.linear: _Recorder.linear,
     F.silu: _Recorder.silu,
     F.gelu: _Recorder.gelu,
+    F.dropout: _Recorder.dropout,
     **dict.fromkeys((torch.mul, Tensor.mul), _Recorder.mul),
     **dict.fromkeys((torch.chunk, Tensor.chunk), _Recorder.chunk),
 }

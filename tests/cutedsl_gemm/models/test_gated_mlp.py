@@ -94,8 +94,20 @@ class Swapped(Llama):
         return self
 
 
+class Dropout(Llama):
+    """The MLP of ModernBERT and Seed-OSS, which drop nothing by default."""
+
+    def __init__(self, p=0.0):
+        super().__init__()
+        self.drop = nn.Dropout(p)
+
+    def forward(self, x):
+        return self.down_proj(self.drop(self.act_fn(self.gate_proj(x)) * self.up_proj(x)))
+
+
 MLPS = {
     "Llama": Llama,
+    "dropout of nothing": Dropout,
     "gate behind up": Swapped,
     "gelu, a bias": lambda: Llama(nn.GELU(), bias=True),
     "gelu by tanh": lambda: Llama(TanhGelu()),
@@ -846,7 +858,7 @@ NONE = {
     "an activation in place": lambda: Llama(nn.SiLU(inplace=True)),
     "a bias before the activation": biased,
     "quarters": lambda: Phi(2),
-    "dropout": lambda: Llama(nn.Sequential(nn.SiLU(), nn.Dropout(0.5))),
+    "dropout": lambda: Dropout(0.5),
     **{
         each.__name__: each
         for each in (
