@@ -101,7 +101,6 @@ def compiled_layers():
     torch.library.opcheck(torch.ops.cutedsl_gemm.product.default, arguments[:2])
 
 
-@pytest.mark.deep
 def test_torch_compile_traces_both_operators_and_opcheck_passes(tmp_path):
     run(compiled_layers, 2, tmp_path / "store")
 
