@@ -9,7 +9,8 @@ constants, and on nothing that changes.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import CodeType
 from typing import Any
 
@@ -49,8 +50,6 @@ def trace(
     """
     operands = tuple(operands)
     _check_names(function, operands, accumulators)
-    import torch  # here: a process that compiles ahead needs no torch
-
     recording = OfFunction(operands)
     acc = [
         Value(recording, recording.add(Instruction("acc", value=i))) for i in range(accumulators)
@@ -61,7 +60,7 @@ def trace(
         )
         for i, operand in enumerate(operands)
     }
-    with torch.enable_grad():  # whether the caller needs gradients or not
+    with _gradients_enabled():  # whether the caller needs gradients or not
         made = function(*acc, **named)
     outputs = made if isinstance(made, tuple | list) else (made,)
     results = tuple(_result(value, recording, function) for value in outputs)
@@ -70,6 +69,21 @@ def trace(
     epilogue = live(recording.program, results, operands, accumulators)
     _check_use(epilogue, function)
     return epilogue
+
+
+@contextmanager
+def _gradients_enabled() -> Iterator[None]:
+    """torch.enable_grad, hidden from torch.export, which would have it in the graph."""
+    import torch  # here: a process that compiles ahead needs no torch
+
+    before = torch.is_grad_enabled()
+    with torch._C.DisableTorchFunction():
+        torch.set_grad_enabled(True)
+    try:
+        yield
+    finally:
+        with torch._C.DisableTorchFunction():
+            torch.set_grad_enabled(before)
 
 
 class OfFunction(Recording):

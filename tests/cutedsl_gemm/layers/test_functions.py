@@ -1,6 +1,7 @@
 """linear, addmm, swiglu and geglu are torch's of the same arguments, with their derivatives."""
 
 import itertools
+import operator
 from functools import partial
 
 import pytest
@@ -689,6 +690,17 @@ def test_gradients_with_a_graph_count_a_weight_once_in_each_place():
 
     for mine, theirs in zip(grads(mlp, True), grads(mlp, False), strict=True):
         assert near(mine, theirs, 2e-2)
+
+
+def test_an_epilogue_that_export_traces_first_leaves_nothing_else_in_the_graph():
+    class Scaled(nn.Module):
+        def forward(self, a, b):
+            return gemm(a, b, epilogue=lambda acc: acc * 7)
+
+    with torch.no_grad():
+        exported = torch.export.export(Scaled(), (X[0], WEIGHT.mT), strict=False)
+    called = [each.target for each in exported.graph.nodes if each.op == "call_function"]
+    assert called == [torch.ops.cutedsl_gemm.fused.default, operator.getitem]
 
 
 def test_a_graph_exported_without_gradients_has_them_where_they_are_asked_for():
