@@ -6,7 +6,7 @@ import inspect
 import linecache
 import os
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 from types import CodeType
 from typing import NoReturn
@@ -60,14 +60,14 @@ def place() -> str:
     return f"{file}:{line}: {text}: " if text else f"{file}:{line}: "
 
 
-def is_running(codes: Collection[CodeType], inside: Callable[..., object]) -> bool:
-    """Whether one of these is on the stack, inside of the innermost call of a function."""
-    frame = inspect.currentframe()
+def running(inside: Callable[..., object]) -> set[CodeType]:
+    """The code of others on the stack, inside of the innermost call of a function."""
+    found, frame = set(), inspect.currentframe()
     while frame is not None and frame.f_code is not inside.__code__:
-        if frame.f_code in codes:
-            return True
+        if not frame.f_code.co_filename.startswith(_HERE):
+            found.add(frame.f_code)
         frame = frame.f_back
-    return False
+    return found
 
 
 def of_function(function: Callable[..., object]) -> str:
