@@ -131,7 +131,7 @@ def _gathered(x: DTensor, modes: Collection[int | None]) -> DTensor:
     )
     if placements == x.placements:
         return x
-    # The local tensor may have other strides than torch 2.11 supposes.
+    # The local tensor may have other strides than torch 2.11 assumes.
     return x.redistribute(placements=placements).clone(memory_format=torch.contiguous_format)
 
 

@@ -40,7 +40,7 @@ class SymmetricBuffer:
     """
 
     def __init__(self, group: ProcessGroup, device: torch.device) -> None:
-        self.group_name, self.device = group.group_name, device  # not the group, which may end
+        self.group_name, self.device = group.group_name, device  # a group here would never be freed
         self.rank, self.ranks = group.rank(), group.size()
         self.copy_stream = torch.cuda.Stream(device, priority=-1)  # to other ranks
         self.nbytes = self.epoch = 0
@@ -123,8 +123,8 @@ class SymmetricBuffer:
         self.ended.record(stream)
 
 
-# By the group itself: its name is free again after destroy_process_group. Weakly, so that the
-# memory is, too.
+# The keys are groups, since a name is free again after destroy_process_group. They are weak, so
+# that the memory of an ended group is freed.
 _buffers: WeakKeyDictionary[
     ProcessGroup, dict[tuple[str, torch.device], SymmetricBuffer | None]
 ] = WeakKeyDictionary()

@@ -31,7 +31,7 @@ def check_out(out: Tensor, a: Tensor, b: Tensor) -> None:
 def check_result(
     name: str, tensor: Any, shape: tuple[int, ...], dtype: torch.dtype, a: Tensor
 ) -> None:
-    """TypeError or ValueError unless a tensor can hold a result, on the device of a."""
+    """TypeError or ValueError unless a tensor can hold such a result on the device of a."""
     _check_is_tensor(name, tensor)
     check_dense(name, tensor)
     if tensor.dtype != dtype:

@@ -34,7 +34,7 @@ COMPLEMENTED = {"complement", "tile_to_shape"} | {
     for how in ("logical", "zipped", "tiled", "flat", "blocked", "raked")
     for what in ("divide", "product")
 }
-CASES = 20 * settings().max_examples  # of each kind, 2,000 in CI; 0.2 ms of tracing each
+CASES = 20 * max(25, settings().max_examples)  # of each kind, 2,000 in CI; 0.2 ms of tracing each
 
 
 def random_layout(rng, nested=True, modes=None):
@@ -247,7 +247,7 @@ def test_results_are_structurally_those_of_the_dsl():
     for name in {name for name, _ in count}:
         others = count[name, "refused by the DSL"] + count[name, "wrong in the DSL"]
         assert count[name, "the same"] > 0.5 * CASES
-        assert others < 0.2 * count[name, "the same"]
+        assert others < 0.15 * count[name, "the same"]
 
 
 COORDINATES = [
