@@ -321,6 +321,20 @@ FAULTS = (
         "8832×10624×512 runs at 0.84 of its speed.",
     ),
     Fault(
+        "clusters_off_lines_overlap",
+        "kernels/sm90/launch_policy.py",
+        "return (k % LINE == 0) | (anywhere_a & anywhere_b)",
+        "return True",
+        "4856×80×3800 runs at 0.77 of cuBLAS's speed, not 0.94.",
+    ),
+    Fault(
+        "clusters_on_lines_do_not_overlap",
+        "kernels/sm90/launch_policy.py",
+        "return (k % LINE == 0) | (anywhere_a & anywhere_b)",
+        "return anywhere_a & anywhere_b",
+        "Cold weights of 34 to 42 MB take 6 % longer.",
+    ),
+    Fault(
         "workspace_without_clusters",
         "kernels/sm90/split_k_plan.py",
         "rows, columns = self.exchanged(self.cluster_tile)",
