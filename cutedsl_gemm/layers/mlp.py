@@ -153,7 +153,7 @@ class Mlp(torch.autograd.Function):
         ctx.order, ctx.count = order, len(w1)
         if b is None:
             ctx.kept = with_stored(traced(layer.function, (), 2))
-            h, *stored = gated_products(linear, x, w1, activation, gate_first)
+            h, *stored = first_products(linear, x, w1, None, activation, gate_first)
         else:
             ctx.kept = with_stored(bound(x, b, layer, given, DEFAULTS), wanted)
             results = fused_product(x, b, ctx.kept.epilogue, given)
@@ -178,7 +178,7 @@ class Mlp(torch.autograd.Function):
         linear, of_input, of_b1 = ctx.linear, None, None
         of_w1: list[Tensor | None] = [None] * ctx.count
         if needs_x or needs_b1 or any(needs_w1):
-            dz, *sums = _hidden(ctx, dy, w2, b1, stored)  # (M, H), or of both parts (M, 2H)
+            dz, *sums = hidden_gradient(ctx.kept, dy, w2, stored, b1, ctx.wanted, ctx.order)
             if needs_x:
                 of_input = input_gradient(linear, dz, w1)
             if any(needs_w1):
@@ -227,28 +227,24 @@ def first_layer(
     return layer, None if parts is None else parts.mT
 
 
-def gated_products(
-    linear: Linear, x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The hidden layer, and the products of gate and value in the order of w1: a kernel for each.
+def first_products(
+    linear: Linear,
+    x: Tensor,
+    w1: Sequence[Tensor],
+    b1: Tensor | None,
+    activation: str,
+    gate_first: bool,
+) -> tuple[Tensor, ...]:
+    """The hidden layer, and the product of each part in the order of w1: a kernel for each weight.
 
-    w1 is two weights; or both in one, whose product is divided.
+    w1 is one weight. Beside a gate, it is two; or both in one, whose product is divided.
     """
-    products = [linear(x, each, None) for each in w1]
+    products = [linear(x, each, b1) for each in w1]
+    if activation not in GATES:
+        return ACTIVATIONS[activation](products[0]), *products
     first, second = products if len(w1) == 2 else products[0].chunk(2, dim=1)
     gate, up = (first, second) if gate_first else (second, first)
     return ACTIVATIONS[GATED[activation]](gate) * up, first, second
-
-
-def _hidden(
-    ctx: Any, dy: Tensor, w2: Tensor, b1: Tensor | None, stored: Sequence[Tensor]
-) -> tuple[Tensor, ...]:
-    """The gradient of the sums of the first layer; and their sums over M, if b1 needs them."""
-    if ctx.layer[0] not in GATES:
-        return hidden_gradient(ctx.kept, dy, w2, stored, b1, ctx.wanted)
-    dz = dy.new_empty(dy.shape[0], 2 * w2.shape[1])  # side by side, as the rows of w1 are
-    hidden_gradient(ctx.kept, dy, w2, stored[:: ctx.order], out=dz.chunk(2, dim=1)[:: ctx.order])
-    return (dz,)
 
 
 def hidden_gradient(
@@ -258,17 +254,22 @@ def hidden_gradient(
     stored: Sequence[Tensor],
     b1: Tensor | None = None,
     wanted: tuple[int, ...] = (),
-    out: Results | None = None,
+    order: int = 1,
 ) -> Results:
-    """The gradients of the accumulators of the first layer, and of the `wanted` operands.
+    """The gradient of the sums of the first layer: (M, H), or of both parts (M, 2H).
 
-    They are the results of the product dy · w2; `stored` is what the layer kept.
+    Then that of b1, sums over M, if it is `wanted`. The product dy · w2 makes them. `stored` is
+    what the layer kept, in the order of w1; `order` is its `memory_order`.
     """
     epilogue = in_product(kept, wanted)
-    known = {f"value {n}": each for n, each in zip(kept.numbers, stored, strict=True)}
+    known = {f"value {n}": each for n, each in zip(kept.numbers, stored[::order], strict=True)}
     known |= {} if b1 is None else {"bias": b1}
     given = {operand.name: known[operand.name] for operand in epilogue.operands}
-    return fused_product(dy, w2, epilogue, given, out)
+    if kept.epilogue.accumulators == 1:
+        return fused_product(dy, w2, epilogue, given)
+    dz = dy.new_empty(dy.shape[0], 2 * w2.shape[1])  # side by side, as the rows of w1 are
+    fused_product(dy, w2, epilogue, given, dz.chunk(2, dim=1)[::order])
+    return (dz,)
 
 
 def input_gradient(linear: Linear, dz: Tensor, w1: Sequence[Tensor]) -> Tensor:
@@ -289,10 +290,7 @@ def _gradients(ctx: Any, tensors: tuple[Any, ...], dy: Tensor) -> list[Tensor | 
     needed = [each for each, needs in pairs if needs]
     x, b1, w2, b2, *w1 = tensors
     (activation, gate_first), linear = ctx.layer, ctx.linear
-    if activation in GATES:
-        hidden, *_ = gated_products(linear, x, w1, activation, gate_first)
-        made = linear(hidden, w2, b2)
-    else:
-        made = _composed(activation, x, w1[0], b1, w2, b2)
+    hidden, *_ = first_products(linear, x, w1, b1, activation, gate_first)
+    made = linear(hidden, w2, b2)
     found = iter(torch.autograd.grad(made, needed, dy, create_graph=True))
     return [next(found) if needs else None for needs in ctx.needs_input_grad[3:]]

@@ -1,4 +1,4 @@
-"""convert(model): the nn.Linear and gated MLPs of a model run on gemm; restore(model) undoes it.
+"""convert(model): the nn.Linear and MLPs of a model run on gemm; restore(model) undoes it.
 
 A module keeps its Parameters, hooks and state_dict: only its class changes, as in FSDP2.
 """
@@ -14,8 +14,8 @@ from torch.fx import GraphModule
 from cutedsl_gemm.layers.hooks import has_hooks
 from cutedsl_gemm.models.converted import Converted, original_class
 from cutedsl_gemm.models.faster import linear
-from cutedsl_gemm.models.faster_mlp import gated_mlp
-from cutedsl_gemm.models.recognition import GatedMlp, recognized
+from cutedsl_gemm.models.faster_mlp import mlp
+from cutedsl_gemm.models.recognition import MlpLayers, recognized
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -44,7 +44,7 @@ LINEAR = frozenset((nn.Linear, GemmLinear))
 
 
 class GemmMlp(Converted):
-    """A gated MLP that runs on gemm where that is expected to be at least as fast.
+    """An MLP that runs on gemm where that is expected to be at least as fast.
 
     It asks its layers for their weights. The module runs as it was written while one of its modules
     has hooks, was replaced, or has a new Parameter or buffer, and while a layer has another class,
@@ -63,8 +63,8 @@ class GemmMlp(Converted):
         for each, parts in found.others:
             if _members(each) != parts:
                 return None
-        mlp = found.mlp
-        layers = [modules[name] for name in (*mlp.first, mlp.down)]
+        names = found.layers
+        layers = [modules[name] for name in (*names.first, names.down)]
         if not LINEAR.issuperset(map(type, layers)):
             return None
         if has_hooks([*layers, *[each for each, _ in found.others]]):
@@ -74,9 +74,7 @@ class GemmMlp(Converted):
             *b1, b2 = [each._parameters["bias"] for each in layers]
         except KeyError:  # not Parameters, as in a replica of DataParallel
             return None
-        if any(each is not None for each in b1):  # given after the conversion
-            return None
-        return gated_mlp(x, mlp.activation, w1, mlp.gate_first, w2, b2)
+        return mlp(x, names.activation, names.gate_first, w1, b1, w2, b2)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """As the original class reduces it; by default, the copy is converted, too."""
@@ -90,9 +88,9 @@ class GemmMlp(Converted):
 
 
 class Recognized(NamedTuple):
-    """A gated MLP, and its modules at the conversion."""
+    """The layers of an MLP, and its modules at the conversion."""
 
-    mlp: GatedMlp
+    layers: MlpLayers
     members: Members
     others: tuple[tuple[nn.Module, Members], ...]  # those of the activation
 
@@ -106,10 +104,11 @@ def convert(model: Model) -> Model:
     forward-mode derivatives and torch.jit.trace. Subclasses of nn.Linear, such as those of LoRA,
     and layers with a `forward` of their own are left alone.
 
-    A module that computes down(act(gate(x)) * up(x)) of such layers, with silu or gelu, is
-    converted too, whatever its class: two kernels compute it. Gate and up may be one layer, whose
-    result is divided by chunk(2, -1). `convert` calls its forward with a tensor without data to see
-    what it computes: convert again after you change the code or the attributes of a module.
+    A module that computes down(act(up(x))) of such layers, or down(act(gate(x)) * up(x)) without
+    biases of gate and up, is converted too, whatever its class: two kernels compute it. The
+    activation is one of `linear`'s; that of a gate is silu or gelu. Gate and up may be one layer,
+    whose result is divided by chunk(2, -1). `convert` calls its forward with a tensor without data
+    to see what it computes: convert again after you change the code or the attributes of a module.
 
     TypeError unless model is an nn.Module.
 
@@ -131,21 +130,21 @@ def convert(model: Model) -> Model:
 
 
 def _conversion(module: nn.Module) -> tuple[type[nn.Module], Recognized | None]:
-    """The class that a module gets, and what it computes if that is a gated MLP."""
+    """The class that a module gets, and what it computes if that is an MLP."""
     original = original_class(module)
     if original is nn.Linear:
         return GemmLinear, None
     # A GraphModule has a class of its own, to which `recompile` writes its forward.
-    mlp = None if isinstance(module, GraphModule) else recognized(module)
-    if mlp is None:
+    found = None if isinstance(module, GraphModule) else recognized(module)
+    if found is None:
         return original, None
     try:
         made = _mlp_class(original)
     except Exception:  # of its metaclass
         return original, None
-    known = {module, *(module._modules[name] for name in (*mlp.first, mlp.down))}
+    known = {module, *(module._modules[name] for name in (*found.first, found.down))}
     others = tuple((each, _snapshot(each)) for each in module.modules() if each not in known)
-    return made, Recognized(mlp, _snapshot(module), others)
+    return made, Recognized(found, _snapshot(module), others)
 
 
 def _members(module: Any) -> Members:
@@ -171,7 +170,7 @@ def _change(module: nn.Module, made: type[nn.Module], found: Recognized | None =
 
 
 def _mlp_class(original: type[nn.Module]) -> Any:
-    """The subclass of a class of gated MLPs that runs on gemm: always the same one."""
+    """The subclass of a class of MLPs that runs on gemm: always the same one."""
     if original in _classes:
         return _classes[original]
 

@@ -1,5 +1,6 @@
-"""A gated MLP on gemm where the model expects that to be faster: two kernels instead of five.
+"""An MLP on gemm where the model expects that to be faster: two kernels instead of three or five.
 
+    h = activation(x · upᵀ + bias)           one product; or, with a gate,
     h = activation(x · gateᵀ) * (x · upᵀ)    one product of two accumulators
     y = h · downᵀ + bias
 
@@ -10,6 +11,7 @@ reads two, and `layers.mlp` for the gradients.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from math import prod
 from typing import Any, NamedTuple
 
@@ -22,33 +24,40 @@ from cutedsl_gemm.calls.results import Results
 from cutedsl_gemm.inputs.pairs import as_parts, in_reach, parts_at
 from cutedsl_gemm.inputs.problem import MAX_EXTENT, WIDEST_ALIGNMENT
 from cutedsl_gemm.inputs.remember import remember
+from cutedsl_gemm.inputs.request import Fixed
 from cutedsl_gemm.inputs.tensors import DENSE, is_sharded
 from cutedsl_gemm.inputs.transforms import dispatch_modes, exporting, transformed
 from cutedsl_gemm.inputs.views import flattener, reshaper, rows_of, unflattened
-from cutedsl_gemm.kernels.epilogue.derivative import with_stored
-from cutedsl_gemm.kernels.epilogue.expression import Epilogue
-from cutedsl_gemm.layers.activations import GATES
-from cutedsl_gemm.layers.mlp import Mlp, gated_products, hidden_gradient, input_gradient
+from cutedsl_gemm.kernels.epilogue.derivative import Stored, with_stored
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue, EpilogueOperand
+from cutedsl_gemm.kernels.epilogue.traced import traced
+from cutedsl_gemm.layers.activations import GATES, LINEAR
+from cutedsl_gemm.layers.mlp import Mlp, first_products, hidden_gradient, input_gradient
 from cutedsl_gemm.models.faster import autocast, linear, multiply, on_hopper, suits
 from cutedsl_gemm.ops.library import operator
 from cutedsl_gemm.select.preference import beats_torch
 
 
-def gated_mlp(
+def mlp(
     x: Tensor,
     activation: str,
-    w1: Sequence[Tensor],
     gate_first: bool,
+    w1: Sequence[Tensor],
+    b1: Sequence[Tensor | None],
     w2: Tensor,
     b2: Tensor | None,
 ) -> Tensor | None:
-    """x (…, K) through a gated MLP: (…, N); None if torch is to compute it.
+    """x (…, K) through an MLP: (…, N); None if torch is to compute it.
 
-    `activation` is a name in GATES; w1 is gate (H, K) and up (H, K), or both (2H, K), the gate
-    first or last; w2 (N, H), b2 (N,). None where `faster.by_gemm` gives None, and for two weights
-    that one kernel cannot read as one tensor.
+    `activation` is a name in ACTIVATIONS, and w1 a weight (H, K) with its bias (H,) or None. Or it
+    is a name in GATES, and w1 is gate (H, K) and up (H, K), or both (2H, K), the gate first or
+    last. w2 is (N, H), b2 (N,). None where `faster.by_gemm` gives None, for a bias of gate or up,
+    and for two weights that one kernel cannot read as one tensor.
     """
-    tensors = x, w2, b2, *w1
+    bias, *others = b1
+    if others != [None] * len(others) or (activation in GATES and bias is not None):
+        return None
+    tensors = x, bias, w2, b2, *w1
     if torch._C._is_any_autocast_enabled():
         cast = autocast(*tensors)
         if cast is None:
@@ -59,55 +68,73 @@ def gated_mlp(
     given = [each for each in tensors if each is not None]
     if is_dynamo_compiling():
         # torch divides one product at a time, and an exported graph keeps no autograd.Function
-        traced = _suit(*tensors) and not is_sharded(*given) and not exporting()
-        return _traced(activation, gate_first, *tensors) if traced else None
+        suited = _suit(activation, *tensors) and not is_sharded(*given) and not exporting()
+        return _traced(activation, gate_first, *tensors) if suited else None
     if any(type(each) not in DENSE for each in given) or torch._C._is_tracing():
         return None
-    x, w2, b2, *w1 = tensors
+    x, bias, w2, b2, *w1 = tensors
     if x.ndim == 0 or w2.is_neg() or (b2 is not None and b2.shape != w2.shape[:1]):
         return None
-    seen = dispatch_modes()
-    product = _is_faster(x, w1) if seen else _product(x, w1, activation, gate_first)
+    layer = activation, x, bias, w1
+    product = _is_faster(*layer) if dispatch_modes() else _product(gate_first, *layer)
     if torch.is_grad_enabled() and True in [each.requires_grad for each in given]:
         if product is BY_TORCH:
             return None
         options = linear, activation, gate_first
-        return unflattened(Mlp.apply(*options, rows_of(x), None, w2, b2, *w1), x)
+        return unflattened(Mlp.apply(*options, rows_of(x), bias, w2, b2, *w1), x)
     if isinstance(product, bool):
         return None
-    (h,) = product.call.run(product.call.as_matrix(x), product.b, {}, None)
+    (h,) = product.call.run(product.call.as_matrix(x), product.b, product.operands, None)
     y = multiply(h, w2, b2)
     if x.ndim == 2 or not y.is_contiguous():  # torch's product with a sparse w2 is column-major
         return unflattened(y, x)
     return reshaper((*x.shape[:-1], y.shape[1]))(y)
 
 
-def _suit(x: Tensor, w2: Tensor, b2: Tensor | None, *w1: Tensor) -> bool:
+def _suit(
+    activation: str,
+    x: Tensor,
+    b1: Tensor | None,
+    w2: Tensor,
+    b2: Tensor | None,
+    *w1: Tensor,
+) -> bool:
     """Whether gemm has kernels for tensors like these; their shapes may be symbolic."""
-    hidden = x.new_empty(()).expand(1, 1, _columns(w1) // 2)  # of 3 modes: b2 is a row
-    return _fit(x, w1) and suits(hidden, w2, b2)
+    hidden = x.new_empty(()).expand(1, 1, _hidden(activation, w1))  # of 3 modes: b2 is a row
+    return _fit(activation, x, b1, w1) and suits(hidden, w2, b2)
 
 
-def _fit(x: Tensor, w1: Sequence[Tensor]) -> bool:
-    """Whether x can be multiplied by gate and up; shapes may be symbolic."""
-    return _columns(w1) % 2 == 0 and all(suits(x, each, None) for each in w1)
+def _fit(activation: str, x: Tensor, b1: Tensor | None, w1: Sequence[Tensor]) -> bool:
+    """Whether x can be multiplied by the first layer; shapes may be symbolic."""
+    if activation in GATES and _columns(w1) % 2:
+        return False
+    if not all(suits(x, each, None) for each in w1):
+        return False
+    row = x.new_empty(()).expand(1, 1, x.shape[-1])  # of 3 modes: b1 is a row
+    return suits(row, w1[0], b1)
 
 
 def _columns(w1: Sequence[Tensor]) -> int:
-    """The columns of gate and up."""
+    """The columns of the first layer: of gate and up, if it has a gate."""
     return sum(each.shape[0] for each in w1)
 
 
-def _is_faster(x: Tensor, w1: Sequence[Tensor]) -> bool:
+def _hidden(activation: str, w1: Sequence[Tensor]) -> int:
+    """The columns of the hidden layer."""
+    return _columns(w1) // (2 if activation in GATES else 1)
+
+
+def _is_faster(activation: str, x: Tensor, b1: Tensor | None, w1: Sequence[Tensor]) -> bool:
     """Whether gemm is expected to be faster at these shapes, wherever in memory the tensors are.
 
     A checkpoint computes an MLP again, perhaps with its weights elsewhere, and must save the same.
     """
-    if not _fit(x, w1) or any(each.is_neg() for each in (x, *w1)):  # gemm refuses negative views
-        return False
+    given = (x, *w1) if b1 is None else (x, b1, *w1)
+    if not _fit(activation, x, b1, w1) or any(each.is_neg() for each in given):
+        return False  # gemm refuses negative views
     m, columns, k = prod(x.shape[:-1]), _columns(w1), x.shape[-1]
     # A remembered call has the strides of its first tensors, which may differ at an extent of 1.
-    if w1[0].shape != w1[-1].shape or 1 in (columns // 2, k):
+    if w1[0].shape != w1[-1].shape or 1 in (_hidden(activation, w1), k):
         return False
     if m * columns * k == 0 or max(m, columns, k) > MAX_EXTENT or not on_hopper(x.device):
         return False
@@ -115,7 +142,7 @@ def _is_faster(x: Tensor, w1: Sequence[Tensor]) -> bool:
 
 
 class _Call(NamedTuple):
-    """What multiplies x by gate and up, for tensors of one signature, wherever the weights are."""
+    """What multiplies x by the first layer, for tensors of one signature, wherever these are."""
 
     epilogue: Epilogue
     as_matrix: Callable[[Tensor], Tensor]  # x (…, K) → (M, K)
@@ -124,32 +151,32 @@ class _Call(NamedTuple):
 
 
 class _Product(NamedTuple):
-    """A call, and the weights that it reads."""
+    """A call, and what it reads."""
 
     call: _Call
-    b: Tensor  # (2, K, H), without memory of its own
+    b: Tensor  # (K, H); or (2, K, H), without memory of its own
+    operands: dict[str, Tensor]  # the bias
     order: int  # of the weights, as in `layers.mlp.memory_order`
 
 
-# In place of a product of both weights: torch computes it, or gemm does so one weight at a time.
+# In place of a product: torch computes it, or gemm does so one weight at a time.
 BY_TORCH, ONE_BY_ONE = False, True
 
 _calls: dict[Any, _Call | bool] = {}
 
 
-def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) -> _Product | bool:
-    """What multiplies x (…, K) by both weights at once; else BY_TORCH or ONE_BY_ONE."""
+def _product(
+    gate_first: bool, activation: str, x: Tensor, b1: Tensor | None, w1: Sequence[Tensor]
+) -> _Product | bool:
+    """What multiplies x (…, K) by the first layer at once; else BY_TORCH or ONE_BY_ONE."""
+    gated, operands = activation in GATES, {} if b1 is None else {"bias": b1}
     try:
-        signature = tuple([_signature(each) for each in (x, *w1)])
-        start, first = w1[0].data_ptr(), w1[0]
-        if len(w1) == 2:
-            distance = w1[1].data_ptr() - start
-        else:
-            distance = first.shape[0] // 2 * first.stride(0) * first.element_size()
+        signature = tuple([_signature(each) for each in (x, *w1, *operands.values())])
+        start, distance = _addresses(w1) if gated else (0, 1)
     except RuntimeError:  # sparse or nested
         return BY_TORCH
     if not in_reach(abs(distance)):
-        return _is_faster(x, w1)
+        return _is_faster(activation, x, b1, w1)
     order = 1 if distance > 0 else -1
     gate_first = gate_first == (order == 1)
     try:
@@ -157,12 +184,22 @@ def _product(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool)
     except TypeError:  # of symbolic shape
         return BY_TORCH
     except KeyError:
-        made = _make(x, w1, activation, gate_first)
+        made = _make(gate_first, activation, x, b1, w1)
         known = remember(_calls, (activation, gate_first, signature), made)
     if isinstance(known, bool):
         return known
+    if not gated:
+        return _Product(known, w1[0].mT, operands, order)
     b = parts_at(min(start, start + distance), abs(distance), *known.part)
-    return _Product(known, b, order)
+    return _Product(known, b, operands, order)
+
+
+def _addresses(w1: Sequence[Tensor]) -> tuple[int, int]:
+    """Where the first of two parts is, and how many bytes behind it the second."""
+    first = w1[0]
+    if len(w1) == 2:
+        return first.data_ptr(), w1[1].data_ptr() - first.data_ptr()
+    return first.data_ptr(), first.shape[0] // 2 * first.stride(0) * first.element_size()
 
 
 def _signature(tensor: Tensor) -> tuple[Any, ...]:
@@ -180,73 +217,104 @@ def _signature(tensor: Tensor) -> tuple[Any, ...]:
     # fmt: on
 
 
-def _make(x: Tensor, w1: Sequence[Tensor], activation: str, gate_first: bool) -> _Call | bool:
+def _make(
+    gate_first: bool, activation: str, x: Tensor, b1: Tensor | None, w1: Sequence[Tensor]
+) -> _Call | bool:
     """What `_product` remembers of tensors of a signature; `gate_first` in memory."""
-    if not _is_faster(x, w1):
+    if not _is_faster(activation, x, b1, w1):
         return BY_TORCH
-    halves = [each.detach() for each in w1] if len(w1) == 2 else [*w1[0].detach().chunk(2)]
-    halves.sort(key=Tensor.data_ptr)
-    parts = as_parts(*halves)
-    if parts is None:
-        return ONE_BY_ONE
-    layer, b = GATES[activation][0 if gate_first else 1], parts.mT
-    found = fused(rows_of(x.detach()), b, layer, {})
+    b, operands = w1[0].detach().mT, {} if b1 is None else {"bias": b1.detach()}
+    if activation in GATES:
+        halves = [each.detach() for each in w1] if len(w1) == 2 else [*w1[0].detach().chunk(2)]
+        halves.sort(key=Tensor.data_ptr)
+        parts = as_parts(*halves)
+        if parts is None:
+            return ONE_BY_ONE
+        b = parts.mT
+    found = fused(rows_of(x.detach()), b, _layer(activation, gate_first, b1), operands)
     part = x.device, x.dtype, b.shape[1:], b.stride()[1:]
     return _Call(found.epilogue, flattener(x), found.run, part)
+
+
+def _layer(activation: str, gate_first: bool, b1: object) -> Fixed:
+    """The epilogue of the first layer."""
+    if activation in GATES:
+        return GATES[activation][0 if gate_first else 1]
+    return LINEAR[activation][int(b1 is not None)]
 
 
 def _traced(
     activation: str,
     gate_first: bool,
     x: Tensor,
+    b1: Tensor | None,
     w2: Tensor,
     b2: Tensor | None,
     *w1: Tensor,
 ) -> Tensor:
     """The MLP as one operator, which decides at run time: shapes may be symbolic until then."""
     rows = rows_of(x)
-    given = [x, w2, *w1] if b2 is None else [x, w2, b2, *w1]
+    given = [each for each in (x, b1, w2, b2, *w1) if each is not None]
     if torch.is_grad_enabled() and any(each.requires_grad for each in given):
-        made: Tensor = _Traced.apply(activation, gate_first, rows, w2, b2, *w1)
+        made: Tensor = _Traced.apply(activation, gate_first, rows, b1, w2, b2, *w1)
     else:
-        (made,) = _operator(rows, list(w1), w2, b2, activation, gate_first, False)
+        (made,) = _operator(rows, list(w1), b1, w2, b2, activation, gate_first, False)
     return made.view(*x.shape[:-1], made.shape[1])
+
+
+@cache
+def _results(activation: str, gate_first: bool, bias: bool) -> Stored:
+    """What the first layer stores for its derivative."""
+    layer = _layer(activation, gate_first, True if bias else None)
+    operands = (EpilogueOperand("bias", ("N",)),) if bias else ()
+    accumulators = 2 if activation in GATES else 1
+    return with_stored(traced(layer.function, operands, accumulators), _wanted(bias))
+
+
+def _wanted(bias: bool) -> tuple[int, ...]:
+    """The operands of the first layer that need a gradient."""
+    return (0,) if bias else ()
 
 
 def _fake(
     x: Tensor,
     w1: Sequence[Tensor],
+    b1: Tensor | None,
     w2: Tensor,
     b2: Tensor | None,
     activation: str,
     gate_first: bool,
     kept: bool,
 ) -> list[Tensor]:
-    hidden = [x.new_empty(x.shape[0], w2.shape[1]) for _ in range(3 if kept else 0)]
+    count = len(_results(activation, gate_first, b1 is not None).epilogue.results) if kept else 0
+    hidden = [x.new_empty(x.shape[0], w2.shape[1]) for _ in range(count)]
     return [x.new_empty(x.shape[0], w2.shape[0]), *hidden]
 
 
-@operator("gated_mlp", _fake)
+@operator("mlp", _fake)
 def _operator(
     x: Tensor,
     w1: Sequence[Tensor],
+    b1: Tensor | None,
     w2: Tensor,
     b2: Tensor | None,
     activation: str,
     gate_first: bool,
     kept: bool,
 ) -> list[Tensor]:
-    """y (M, N); and, if `kept`, what the derivative needs: h, and x · w1ᵀ of both halves."""
-    product, stored = _product(x, w1, activation, gate_first), []
+    """y (M, N); and, if `kept`, the hidden layer, and what else the first layer stores."""
+    product = _product(gate_first, activation, x, b1, w1)
     if isinstance(product, bool):
-        h, *halves = gated_products(multiply, x, w1, activation, gate_first)
+        count = len(_results(activation, gate_first, b1 is not None).epilogue.results)
+        h, *stored = first_products(multiply, x, w1, b1, activation, gate_first)[:count]
         if kept:  # outputs never share memory
-            stored = [each.clone(memory_format=torch.contiguous_format) for each in halves]
+            stored = [each.clone(memory_format=torch.contiguous_format) for each in stored]
     elif kept:
-        h, *stored = compute(x, product.b, with_stored(product.call.epilogue).epilogue, {})
+        epilogue = with_stored(product.call.epilogue, _wanted(b1 is not None)).epilogue
+        h, *stored = compute(x, product.b, epilogue, product.operands)
         stored = stored[:: product.order]
     else:
-        (h,) = product.call.run(x, product.b, {}, None)
+        (h,) = product.call.run(x, product.b, product.operands, None)
     y = multiply(h, w2, b2)
     return [y, h, *stored] if kept else [y]
 
@@ -260,28 +328,30 @@ class _Traced(torch.autograd.Function):
         activation: str,
         gate_first: bool,
         x: Tensor,
+        b1: Tensor | None,
         w2: Tensor,
         b2: Tensor | None,
         *w1: Tensor,
     ) -> Tensor:
-        y, *kept = _operator(x, list(w1), w2, b2, activation, gate_first, True)
-        ctx.save_for_backward(x, w2, *kept, *w1)
-        ctx.layer = activation, gate_first
+        y, *kept = _operator(x, list(w1), b1, w2, b2, activation, gate_first, True)
+        ctx.save_for_backward(x, b1, w2, *w1, *kept)
+        ctx.layer, ctx.count = (activation, gate_first), len(w1)
         made: Tensor = y
         return made
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
-        x, w2, h, first, second, *w1 = ctx.saved_tensors
-        needs_x, needs_w2, needs_b2, *needs_w1 = ctx.needs_input_grad[2:]
-        needs = [needs_x, any(needs_w1), needs_w2]
-        given = dy, x, w1, w2, [h, first, second], *ctx.layer, needs
-        of_x, of_w1, of_w2 = _backward(*given)
+        x, b1, w2, *others = ctx.saved_tensors
+        w1, kept = others[: ctx.count], others[ctx.count :]
+        needs_x, needs_b1, needs_w2, needs_b2, *needs_w1 = ctx.needs_input_grad[2:]
+        needs = [needs_x, any(needs_w1), needs_b1, needs_w2]
+        of_x, of_w1, of_b1, of_w2 = _backward(dy, x, w1, b1, w2, kept, *ctx.layer, needs)
         parts = of_w1.chunk(len(w1))
         return (
             None,  # activation
             None,  # gate_first
             of_x if needs_x else None,
+            of_b1 if needs_b1 else None,
             of_w2 if needs_w2 else None,
             dy.sum(0, dtype=torch.float32).to(dy.dtype) if needs_b2 else None,
             *(part if n else None for part, n in zip(parts, needs_w1, strict=True)),
@@ -292,42 +362,61 @@ def _fake_backward(
     dy: Tensor,
     x: Tensor,
     w1: Sequence[Tensor],
+    b1: Tensor | None,
     w2: Tensor,
     kept: Sequence[Tensor],
     activation: str,
     gate_first: bool,
     needs: Sequence[bool],
 ) -> list[Tensor]:
-    shapes = x.shape, (2 * w2.shape[1], x.shape[1]), w2.shape
+    shapes = x.shape, (_columns(w1), x.shape[1]), w2.shape[1:], w2.shape
     return [x.new_empty(shape if n else 0) for shape, n in zip(shapes, needs, strict=True)]
 
 
-@operator("gated_mlp_backward", _fake_backward)
+@operator("mlp_backward", _fake_backward)
 def _backward(
     dy: Tensor,
     x: Tensor,
     w1: Sequence[Tensor],
+    b1: Tensor | None,
     w2: Tensor,
     kept: Sequence[Tensor],
     activation: str,
     gate_first: bool,
     needs: Sequence[bool],
 ) -> list[Tensor]:
-    """The gradients of x, w1 (2H, K) and w2; those that are not needed are empty."""
-    needs_x, needs_w1, needs_w2 = needs
-    h, *stored = kept
-    needs_dz = needs_x or needs_w1
-    dz = dy.new_empty(dy.shape[0], 2 * w2.shape[1] if needs_dz else 0)  # of both halves
-    if needs_dz:
-        product, halves = _product(x, w1, activation, gate_first), dz.chunk(2, dim=1)
-        if isinstance(product, bool):
-            backward: Any = GATES[activation][0 if gate_first else 1].backward
-            torch.cat(backward(multiply(dy, w2.mT), *stored), dim=1, out=dz)
-        else:
-            kept_sums, out = stored[:: product.order], halves[:: product.order]
-            hidden_gradient(with_stored(product.call.epilogue), dy, w2, kept_sums, out=out)
+    """The gradients of x, w1 (H, K) or (2H, K), b1 and w2; those that are not needed are empty.
+
+    `kept` are the results of the first layer.
+    """
+    needs_x, needs_w1, needs_b1, needs_w2 = needs
+    dz, *sums = x.new_empty(0), x.new_empty(0)
+    if needs_x or needs_w1 or needs_b1:
+        dz, *sums = _hidden_gradient(dy, x, w1, b1, w2, kept, activation, gate_first)
     return [
         input_gradient(multiply, dz, w1) if needs_x else x.new_empty(0),
         multiply(dz.mT, x.mT) if needs_w1 else x.new_empty(0),
-        multiply(dy.mT, h.mT) if needs_w2 else x.new_empty(0),
+        sums[0].to(x.dtype) if needs_b1 else x.new_empty(0),
+        multiply(dy.mT, kept[0].mT) if needs_w2 else x.new_empty(0),
     ]
+
+
+def _hidden_gradient(
+    dy: Tensor,
+    x: Tensor,
+    w1: Sequence[Tensor],
+    b1: Tensor | None,
+    w2: Tensor,
+    kept: Sequence[Tensor],
+    activation: str,
+    gate_first: bool,
+) -> Results:
+    """As `layers.mlp.hidden_gradient`, or by torch if it computed the first layer."""
+    product, wanted = _product(gate_first, activation, x, b1, w1), _wanted(b1 is not None)
+    stored = [kept[i] for i in _results(activation, gate_first, b1 is not None).places]
+    if not isinstance(product, bool):
+        layer = with_stored(product.call.epilogue, wanted)
+        return hidden_gradient(layer, dy, w2, stored, b1, wanted, product.order)
+    backward: Any = _layer(activation, gate_first, b1).backward
+    dz = torch.cat(backward(multiply(dy, w2.mT), *stored), dim=1)
+    return (dz,) if b1 is None else (dz, dz.sum(0, dtype=torch.float32))

@@ -1,4 +1,7 @@
-"""Which modules are gated MLPs: down(activation(gate(x)) * up(x)), whatever their class is called.
+"""Which modules are MLPs, whatever their class is called.
+
+    down(activation(up(x)))
+    down(activation(gate(x)) * up(x))
 
 The answer is read from an expression, which the module's forward makes of a tensor without data:
 
@@ -19,6 +22,7 @@ import pickle
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy, deepcopy
+from functools import partial
 from inspect import signature
 from itertools import product
 from typing import Any, NamedTuple
@@ -30,7 +34,7 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from cutedsl_gemm.kernels.epilogue.functions import GELUS
-from cutedsl_gemm.layers.activations import GATED
+from cutedsl_gemm.layers.activations import ACTIVATIONS, GATED, GATES
 from cutedsl_gemm.models.converted import original_class
 
 DEVICES = "cpu", "cuda"
@@ -40,17 +44,17 @@ GENERATORS = random.Random, np.random.Generator, np.random.RandomState
 Expression = Any  # "x", or a tuple: the name of an operation, and its arguments
 
 
-class GatedMlp(NamedTuple):
-    """The names of the layers of a gated MLP, which have no bias, except the last."""
+class MlpLayers(NamedTuple):
+    """The names of the layers of an MLP. Gate and value have no bias."""
 
-    activation: str  # a name in GATES
-    first: tuple[str, ...]  # gate and value; or one layer of both, one above the other
+    activation: str  # a name in ACTIVATIONS, or in GATES
+    first: tuple[str, ...]  # with a gate: gate and value; or one layer of both, one above the other
     gate_first: bool
     down: str
 
 
-def recognized(module: nn.Module) -> GatedMlp | None:
-    """What a module computes, as it is written, if it is a gated MLP of nn.Linear; else None.
+def recognized(module: nn.Module) -> MlpLayers | None:
+    """What a module computes, as it is written, if it is an MLP of nn.Linear; else None.
 
     >>> class Mlp(nn.Module):
     ...     def __init__(self):
@@ -61,7 +65,9 @@ def recognized(module: nn.Module) -> GatedMlp | None:
     ...     def forward(self, x):
     ...         return self.w2(F.silu(self.w1(x)) * self.w3(x))
     >>> recognized(Mlp())
-    GatedMlp(activation='swiglu', first=('w1', 'w3'), gate_first=True, down='w2')
+    MlpLayers(activation='swiglu', first=('w1', 'w3'), gate_first=True, down='w2')
+    >>> recognized(nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 16)))
+    MlpLayers(activation='relu', first=('0',), gate_first=True, down='2')
     >>> recognized(nn.Sequential(nn.Linear(16, 32), nn.Linear(32, 16)))
     """
     children = module.named_children()
@@ -234,11 +240,11 @@ class _Recorder(TorchFunctionMode):
             raise ValueError
         return self.tensor(("linear", name, self.expressions[input]))
 
-    def silu(self, input: Tensor, inplace: bool = False) -> Tensor:
-        """F.silu."""
+    def activated(self, input: Tensor, inplace: bool = False, *, name: str) -> Tensor:
+        """An activation of this name in ACTIVATIONS."""
         if inplace:
             raise ValueError
-        return self.tensor(("silu", self.expressions[input]))
+        return self.tensor((name, self.expressions[input]))
 
     def gelu(self, input: Tensor, approximate: str = "none") -> Tensor:
         """F.gelu."""
@@ -265,7 +271,16 @@ class _Recorder(TorchFunctionMode):
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     F.linear: _Recorder.linear,
-    F.silu: _Recorder.silu,
+    **{
+        function: partial(_Recorder.activated, name=name)
+        for name, functions in {
+            "relu": (F.relu, torch.relu, Tensor.relu),
+            "silu": (F.silu,),
+            "tanh": (torch.tanh, Tensor.tanh),
+            "sigmoid": (torch.sigmoid, Tensor.sigmoid),
+        }.items()
+        for function in functions
+    },
     F.gelu: _Recorder.gelu,
     F.dropout: _Recorder.dropout,
     **dict.fromkeys((torch.mul, Tensor.mul), _Recorder.mul),
@@ -278,9 +293,11 @@ def _modes() -> tuple[bool, ...]:
     return torch.is_grad_enabled(), torch.is_inference_mode_enabled(), *autocast
 
 
-def _match(expression: Expression) -> GatedMlp | None:
-    """The gated MLP that an expression is."""
+def _match(expression: Expression) -> MlpLayers | None:
+    """The MLP that an expression is."""
     match expression:
+        case "linear", down, (activation, ("linear", first, "x")) if activation in ACTIVATIONS:
+            return MlpLayers(activation, (first,), True, down)
         case "linear", down, ("mul", (activation, gate), up) if activation in GATED.values():
             pass
         case "linear", down, ("mul", up, (activation, gate)) if activation in GATED.values():
@@ -290,20 +307,23 @@ def _match(expression: Expression) -> GatedMlp | None:
     name = next(name for name, each in GATED.items() if each == activation)
     match gate, up:
         case ("linear", first, "x"), ("linear", second, "x") if first != second:
-            return GatedMlp(name, (first, second), True, down)
+            return MlpLayers(name, (first, second), True, down)
         case ("half", i, ("linear", first, "x")), ("half", j, ("linear", second, "x")):
             if first == second and i != j:
-                return GatedMlp(name, (first,), i == 0, down)
+                return MlpLayers(name, (first,), i == 0, down)
     return None
 
 
-def _fits(layers: dict[str, nn.Linear], found: GatedMlp) -> bool:
-    """Whether the weights are those of a gated MLP, and all layers are used once."""
+def _fits(layers: dict[str, nn.Linear], found: MlpLayers) -> bool:
+    """Whether the weights are those of such an MLP, and all layers are used once."""
     if {*found.first, found.down} != {*layers}:
         return False
     first, down = [layers[name] for name in found.first], layers[found.down]
     if any(each.weight.ndim != 2 for each in (*first, down)):  # a part of one, or not there yet
         return False
     hidden, width = down.weight.shape[1], first[0].weight.shape[1]
-    shape = torch.Size((2 * hidden if len(first) == 1 else hidden, width))
-    return all(each.bias is None and each.weight.shape == shape for each in first)
+    gated = found.activation in GATES
+    if gated and any(each.bias is not None for each in first):
+        return False
+    shape = torch.Size((2 * hidden if gated and len(first) == 1 else hidden, width))
+    return all(each.weight.shape == shape for each in first)

@@ -1,4 +1,4 @@
-"""A converted gated MLP is torch's: results, gradients, hooks, copies; and what is none stays."""
+"""A converted MLP is torch's: results, gradients, hooks, copies; and what is none stays."""
 
 import copy
 import pickle
@@ -105,8 +105,27 @@ class Dropout(Llama):
         return self.down_proj(self.drop(self.act_fn(self.gate_proj(x)) * self.up_proj(x)))
 
 
+class Plain(nn.Module):
+    """The MLP of GPT-NeoX, Falcon and SigLIP, without a gate."""
+
+    def __init__(self, act=None, bias=True):
+        super().__init__()
+        self.up_proj = nn.Linear(40, 48, bias=bias)
+        self.act = act or nn.GELU()
+        self.down_proj = nn.Linear(48, 40, bias=bias)
+
+    def forward(self, x):
+        return self.down_proj(self.act(self.up_proj(x)))
+
+
 MLPS = {
     "Llama": Llama,
+    "no gate": Plain,
+    **{
+        f"no gate, {type(act).__name__}": partial(Plain, act, bias)
+        for act in (nn.ReLU(), nn.SiLU(), nn.Tanh(), nn.Sigmoid(), TanhGelu())
+        for bias in ((True, False) if isinstance(act, nn.ReLU) else (False,))
+    },
     "dropout of nothing": Dropout,
     "gate behind up": Swapped,
     "gelu, a bias": lambda: Llama(nn.GELU(), bias=True),
@@ -115,7 +134,7 @@ MLPS = {
     "Phi": Phi,
     "Phi, the gate last": lambda: Phi(1),
 }
-FEW = "Llama", "gate behind up"
+FEW = "Llama", "gate behind up", "no gate", "no gate, ReLU"
 each_mlp = pytest.mark.parametrize(
     "name", [pytest.param(each, marks=() if each in FEW else pytest.mark.deep) for each in MLPS]
 )
@@ -147,7 +166,7 @@ def test_results_and_gradients_are_torchs(name, products):
     inputs = [X.clone().requires_grad_() for _ in range(2)]
     results = [each(x) for each, x in zip((ours, theirs), inputs, strict=True)]
     assert near(*results)
-    assert products == [FUSED, (18, 40, 24)]
+    assert products == [FUSED, (18, 40, ours.down_proj.in_features)]
     dy = draw(*X.shape)
     for result in results:
         result.backward(dy)
@@ -406,6 +425,25 @@ def test_batches_of_gradients_are_torchs(products):
     assert products
 
 
+def test_a_first_bias_of_an_mlp_without_a_gate_may_come_later(products):
+    made = convert(Plain(bias=False).bfloat16())
+    for bias in (draw(48), None):
+        made.up_proj.bias = None if bias is None else nn.Parameter(bias)
+        wanted = made.down_proj(F.gelu(F.linear(X, made.up_proj.weight, bias)))
+        assert near(made(X), wanted)
+    assert products.count(FUSED) == 2
+
+
+def test_an_mlp_may_be_a_sequential_whose_slices_are_as_written(products):
+    theirs = nn.Sequential(nn.Linear(40, 48), nn.Identity(), nn.GELU(), nn.Linear(48, 40))
+    ours = convert(copy.deepcopy(theirs.bfloat16()))
+    assert near(ours(X), theirs(X))
+    assert products == [FUSED, (18, 40, 48)]
+    assert near(ours[:3](X), theirs[:3](X))
+    ours.append(nn.Tanh())
+    assert near(ours(X), theirs(X).tanh())
+
+
 def test_a_bias_of_one_element_is_torchs(products):
     made = Llama(bias=True).bfloat16()
     made.down_proj.bias = nn.Parameter(draw(1))
@@ -471,7 +509,8 @@ CHANGES = {
     "a module of the activation is another": lambda made: made.act_fn.insert(0, nn.ReLU()),
     "a new Parameter": lambda made: setattr(made, "scale", nn.Parameter(draw(40))),
     "a new buffer": lambda made: setattr(made, "shift", torch.ones(40).bfloat16()),
-    "a first layer has a bias": biased,
+    "up has a bias": biased,
+    "the gate has a bias": lambda made: setattr(made.gate_proj, "bias", nn.Parameter(draw(24))),
     "a layer has a hook": lambda made: made.gate_proj.register_forward_hook(hook),
     "the last layer has a hook": lambda made: made.down_proj.register_forward_pre_hook(hook),
     "the activation has a hook": lambda made: made.act_fn.register_forward_hook(hook),
@@ -942,7 +981,7 @@ def test_torch_compile_has_one_operator_for_an_mlp(kept, products):
     with torch.set_grad_enabled(kept):
         found = torch.compile(made, backend=backend, fullgraph=True)(X)
     assert torch.equal(found, made(X))
-    assert "".join(code).count("torch.ops.cutedsl_gemm.gated_mlp.default(") == 1
+    assert "".join(code).count("torch.ops.cutedsl_gemm.mlp.default(") == 1
     assert "cutedsl_gemm.linear" not in "".join(code)
     assert FUSED in products
 
@@ -967,20 +1006,29 @@ def test_compiled_gradients_are_torchs(name, faster_than_torch, monkeypatch):
 
 @pytest.mark.deep
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("frozen", [("gate_proj", "up_proj"), ("up_proj",), ("down_proj",)])
-def test_compiled_gradients_of_what_is_not_frozen_are_torchs(frozen):
+@pytest.mark.parametrize("compiles", [True, False])
+@pytest.mark.parametrize(
+    ("mlp", "frozen"),
+    [
+        *((Llama, each) for each in (["gate_proj", "up_proj"], ["up_proj"], ["down_proj"])),
+        *((Plain, each) for each in (["up_proj"], ["down_proj"], ["up_proj.weight"])),
+        *((Plain, each) for each in (["up_proj.bias"], ["up_proj.weight", "down_proj"])),
+    ],
+)
+def test_gradients_of_what_is_not_frozen_are_torchs(mlp, frozen, compiles, products):
     torch._dynamo.reset()
-    theirs = Llama().bfloat16()
-    for name in frozen:
-        theirs.get_submodule(name).requires_grad_(False)
+    theirs = mlp().bfloat16()
+    for name, each in theirs.named_parameters():
+        each.requires_grad_(not name.startswith(tuple(frozen)))
     ours = convert(copy.deepcopy(theirs))
-    compiled = torch.compile(ours, backend="aot_eager", fullgraph=True)
+    forward = torch.compile(ours, backend="aot_eager", fullgraph=True) if compiles else ours
     dy = draw(*X.shape)
-    for each in (compiled, theirs):
+    for each in (forward, theirs):
         each(X).backward(dy)
     for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
         assert (one.grad is None) == (other.grad is None)
         assert one.grad is None or near(one.grad, other.grad)
+    assert products[0] == FUSED
 
 
 @pytest.mark.deep
@@ -989,11 +1037,27 @@ def test_compiled_gradients_of_what_is_not_frozen_are_torchs(frozen):
 @pytest.mark.parametrize("kept", [True, False])
 def test_the_operators_pass_torchs_opcheck(count, kept):
     x, *w1 = (draw(*shape) for shape in ((9, 40), *[(48 // count, 40)] * count))
-    layer, w2 = ("swiglu", True), draw(40, 24)
-    torch.library.opcheck(torch.ops.cutedsl_gemm.gated_mlp.default, (x, w1, w2, None, *layer, kept))
-    stored = [draw(9, 24) for _ in range(3)]
-    given = draw(9, 40), x, w1, w2, stored, *layer, [True, kept, True]
-    torch.library.opcheck(torch.ops.cutedsl_gemm.gated_mlp_backward.default, given)
+    check_operators(x, w1, None, draw(40, 24), "swiglu", 3, kept)
+
+
+@pytest.mark.deep
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("activation", "results"), [("gelu", 2), ("relu", 1)])
+@pytest.mark.parametrize("bias", [draw(48), None], ids=["bias", "none"])
+@pytest.mark.parametrize("faster_than_torch", [True, False])
+def test_the_operators_without_a_gate_pass_torchs_opcheck(
+    activation, results, bias, faster_than_torch, monkeypatch
+):
+    monkeypatch.setattr(faster_mlp, "beats_torch", lambda m, n, k: faster_than_torch)
+    check_operators(draw(9, 40), [draw(48, 40)], bias, draw(40, 48), activation, results, True)
+
+
+def check_operators(x, w1, b1, w2, activation, results, kept):
+    given = x, w1, b1, w2, None, activation, True, kept
+    torch.library.opcheck(torch.ops.cutedsl_gemm.mlp.default, given)
+    stored = [draw(9, w2.shape[1]) for _ in range(results)]
+    given = draw(9, 40), x, w1, b1, w2, stored, activation, True, [True, kept, b1 is not None, True]
+    torch.library.opcheck(torch.ops.cutedsl_gemm.mlp_backward.default, given)
 
 
 def test_the_last_bias_may_change_before_the_backward_pass(products):
