@@ -12,7 +12,7 @@ from cutedsl_gemm import convert, enabled, plan_for
 from cutedsl_gemm.calls.fused import bound
 from cutedsl_gemm.calls.signature import DEFAULTS
 from cutedsl_gemm.kernels.epilogue.derivative import in_product, with_stored
-from cutedsl_gemm.layers.activations import GATES
+from cutedsl_gemm.layers.activations import GATES, LINEAR
 from cutedsl_gemm.models import faster, faster_mlp
 
 pytestmark = pytest.mark.gpu
@@ -37,7 +37,12 @@ def plans(bias):
 
 
 def model(bias):
-    layers = nn.Linear(WIDTH, HIDDEN, bias=bias), nn.GELU(), nn.Linear(HIDDEN, WIDTH, bias=bias)
+    """Two layers that are not recognised as an MLP."""
+    return two_layers(nn.Mish(), bias)
+
+
+def two_layers(activation, bias):
+    layers = nn.Linear(WIDTH, HIDDEN, bias=bias), activation, nn.Linear(HIDDEN, WIDTH, bias=bias)
     return nn.Sequential(*layers).to("cuda", torch.bfloat16)
 
 
@@ -100,7 +105,41 @@ def test_enabled_runs_products_and_their_gradients(bias):
     assert found.grad_fn.name().startswith("_Linear")
 
 
-class Mlp(nn.Module):
+def mlp_plans(bias):
+    """Those of an MLP without a gate, forward and backward."""
+    x, b, hidden = (torch.empty(shape) for shape in ((ROWS, WIDTH), (HIDDEN, WIDTH), (1, HIDDEN)))
+    x, b, hidden = x.bfloat16(), b.bfloat16().mT, hidden.bfloat16()
+    row, wanted = ({"bias": hidden[0]}, (0,)) if bias else ({}, ())
+    layer = bound(x, b, LINEAR["gelu"][int(bias)], row, DEFAULTS)
+    kept = with_stored(layer, wanted)
+    epilogue = in_product(kept, wanted)
+    stored = {operand.name: hidden.expand(ROWS, HIDDEN) for operand in epilogue.operands}
+    return [
+        plan_for(x, b, epilogue=layer, **row),
+        plan_for(x, b, epilogue=kept.epilogue, **row),
+        plan_of((ROWS, HIDDEN, WIDTH), epilogue=epilogue, **stored),
+        *plans(bias),
+    ]
+
+
+@pytest.mark.compiles(plans=mlp_plans)
+@pytest.mark.parametrize("bias", [True, False])
+def test_an_mlp_is_torchs(bias):
+    theirs = two_layers(nn.GELU(), bias)
+    ours = convert(copy.deepcopy(theirs))
+    x, dy = draw(2, ROWS // 2, WIDTH).requires_grad_(), draw(2, ROWS // 2, WIDTH)
+    found, wanted = (
+        torch.autograd.grad(each(x), [x, *each.parameters()], dy) for each in (ours, theirs)
+    )
+    assert all(map(near, found, wanted))
+    with torch.no_grad():
+        wanted = ours(x)
+        assert near(wanted, theirs(x))
+        assert any(faster_mlp._calls.values())
+        assert torch.equal(replayed(ours, x), wanted)
+
+
+class Gated(nn.Module):
     """A gated MLP, whose weights are the given distance apart."""
 
     def __init__(self, between=0, swapped=False):
@@ -116,7 +155,7 @@ class Mlp(nn.Module):
         return self.down(F.silu(self.gate(x)) * self.up(x))
 
 
-def mlp_plans(swapped):
+def gated_plans(swapped):
     """Those of a gated MLP, forward and backward."""
     x, b = torch.empty(ROWS, WIDTH), torch.empty(2, HIDDEN, WIDTH).mT
     x, b, hidden = (each.bfloat16() for each in (x, b, torch.empty(ROWS, HIDDEN)))
@@ -132,11 +171,11 @@ def mlp_plans(swapped):
     ]
 
 
-@pytest.mark.compiles(plans=mlp_plans)
+@pytest.mark.compiles(plans=gated_plans)
 @pytest.mark.parametrize("between", [0, 8 << 30])
 @pytest.mark.parametrize("swapped", [False, True])
 def test_a_gated_mlp_is_torchs_wherever_its_weights_lie(swapped, between):
-    ours = convert(Mlp(between, swapped))
+    ours = convert(Gated(between, swapped))
     gate, up, down = (each.weight for each in (ours.gate, ours.up, ours.down))
 
     def theirs(x):
