@@ -28,7 +28,7 @@ from cutedsl_gemm.calls.results import (
 )
 from cutedsl_gemm.calls.run import fused_runner
 from cutedsl_gemm.calls.signature import DEFAULTS, Options, Values, remembered
-from cutedsl_gemm.inputs.aliasing import check_disjoint, disjoint
+from cutedsl_gemm.inputs.aliasing import check_disjoint, sharing
 from cutedsl_gemm.inputs.checks import check_memory
 from cutedsl_gemm.inputs.operands import Value
 from cutedsl_gemm.inputs.problem import Matrix, Requirements
@@ -392,19 +392,17 @@ def _writing(
 
     An operand that shares memory with one is copied: gemm may add to a matrix in place.
     """
-    copies = {}
-    for i, (name, tensor) in enumerate(zip(epilogue.result_names, out, strict=True)):
-        for part in (a, *parts_of(b)):
-            check_disjoint(tensor, a, part)
-        for other in out[:i]:
-            if not disjoint(tensor, other):
-                raise ValueError(
-                    f"{name} shares memory with another result: give each memory of its own"
-                )
-        for operand, value in values.items():
-            if isinstance(value, Tensor) and not disjoint(tensor, value):
-                copies[operand] = value.clone()
-    if copies:
+    tensors = {name: each for name, each in values.items() if isinstance(each, Tensor)}
+    reads = a, *parts_of(b)
+    for i, j in sharing(out, reads):
+        check_disjoint(out[i], a, reads[j])
+    for i, name in enumerate(epilogue.result_names):
+        if [*sharing(out[i : i + 1], out[:i])]:
+            raise ValueError(
+                f"{name} shares memory with another result: give each memory of its own"
+            )
+    if shared := {j for _, j in sharing(out, [*tensors.values()])}:
+        copies = {name: tensors[name].clone() for j, name in enumerate(tensors) if j in shared}
         return compute(a, b, epilogue, {**values, **copies}, out, options)
     run(a, b, values, out)
     for tensor in out:

@@ -37,6 +37,10 @@ from cutedsl_gemm.models.faster import autocast, linear, multiply, on_hopper, su
 from cutedsl_gemm.ops.library import operator
 from cutedsl_gemm.select.preference import beats_torch
 
+# M · H · K of the first layer. At 1.9e10 a step took 1,324 µs of a slow host, torch's 896; at
+# 1.4e11, 2,387 µs of an H100, torch's 2,739 (docs/performance/notebook.md, "MLPs without a gate").
+LEAST_TRAINED = 30_000_000_000
+
 
 def mlp(
     x: Tensor,
@@ -78,7 +82,7 @@ def mlp(
     layer = activation, x, bias, w1
     product = _is_faster(*layer) if dispatch_modes() else _product(gate_first, *layer)
     if torch.is_grad_enabled() and True in [each.requires_grad for each in given]:
-        if product is BY_TORCH:
+        if product is BY_TORCH or not _worth_training(activation, x, w1):
             return None
         options = linear, activation, gate_first
         return unflattened(Mlp.apply(*options, rows_of(x), bias, w2, b2, *w1), x)
@@ -89,6 +93,15 @@ def mlp(
     if x.ndim == 2 or not y.is_contiguous():  # torch's product with a sparse w2 is column-major
         return unflattened(y, x)
     return reshaper((*x.shape[:-1], y.shape[1]))(y)
+
+
+def _worth_training(activation: str, x: Tensor, w1: Sequence[Tensor]) -> bool:
+    """Whether the GPU has enough to do that it does not wait for the host, in eager mode.
+
+    Without a gate, one autograd.Function saves two kernels, but takes more host time than those of
+    the layers.
+    """
+    return activation in GATES or x.numel() * _columns(w1) >= LEAST_TRAINED
 
 
 def _suit(

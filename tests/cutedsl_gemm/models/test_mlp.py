@@ -434,6 +434,18 @@ def test_a_first_bias_of_an_mlp_without_a_gate_may_come_later(products):
     assert products.count(FUSED) == 2
 
 
+def test_a_small_mlp_without_a_gate_trains_as_its_layers_do(monkeypatch, products):
+    made = convert(Plain().bfloat16())
+    monkeypatch.setattr(faster_mlp, "LEAST_TRAINED", 18 * 48 * 40 + 1)
+    y = made(X)
+    assert y.grad_fn.name() == made.down_proj(draw(48)).grad_fn.name()
+    with torch.no_grad():
+        assert near(made(X), y)
+    monkeypatch.setattr(faster_mlp, "LEAST_TRAINED", 18 * 48 * 40)
+    assert made(X).grad_fn.name() != y.grad_fn.name()
+    assert products
+
+
 def test_an_mlp_may_be_a_sequential_whose_slices_are_as_written(products):
     theirs = nn.Sequential(nn.Linear(40, 48), nn.Identity(), nn.GELU(), nn.Linear(48, 40))
     ours = convert(copy.deepcopy(theirs.bfloat16()))
