@@ -19,6 +19,7 @@ ACTIVATIONS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
         "relu": torch.relu,
         "gelu": F.gelu,
         "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+        "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),  # of CLIP
         "silu": F.silu,
         "tanh": torch.tanh,
         "sigmoid": torch.sigmoid,
@@ -40,6 +41,7 @@ BACKWARDS: Mapping[str, Callable[..., Any]] = {
     "relu": lambda g, y: torch.ops.aten.threshold_backward(g, y, 0),
     "gelu": lambda g, x: torch.ops.aten.gelu_backward(g, x),
     "gelu_tanh": lambda g, x: torch.ops.aten.gelu_backward(g, x, approximate="tanh"),
+    "quick_gelu": lambda g, x: _silu_backward(g, 1.702 * x),
     "silu": _silu_backward,
     "tanh": lambda g, y: torch.ops.aten.tanh_backward(g, y),
     "sigmoid": lambda g, y: torch.ops.aten.sigmoid_backward(g, y),

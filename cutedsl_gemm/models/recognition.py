@@ -87,12 +87,12 @@ def recognized(module: nn.Module) -> MlpLayers | None:
         expression, *others = (_recorded(module, layers, *each) for each in modes)
         if pickle.dumps(_random_states()) != pickle.dumps(before):  # a layer is left out at times
             return None
+        found = _match(expression) if all(each == expression for each in others) else None
     except Exception:  # of the module's own code, given no data: it is no such expression
         return None
     finally:
         random.setstate(before[0])
         np.random.set_state(before[1])
-    found = _match(expression) if all(each == expression for each in others) else None
     return found if found is not None and _fits(layers, found) else None
 
 
@@ -240,11 +240,14 @@ class _Recorder(TorchFunctionMode):
             raise ValueError
         return self.tensor(("linear", name, self.expressions[input]))
 
-    def activated(self, input: Tensor, inplace: bool = False, *, name: str) -> Tensor:
-        """An activation of this name in ACTIVATIONS."""
+    def elementwise(self, *given: Tensor | float, inplace: bool = False, name: str) -> Tensor:
+        """An operation of _ELEMENTWISE, of tensors and numbers."""
         if inplace:
             raise ValueError
-        return self.tensor((name, self.expressions[input]))
+        return self.tensor((name, *map(self._argument, given)))
+
+    def _argument(self, given: Tensor | float) -> Expression:
+        return self.expressions[given] if isinstance(given, Tensor) else float(given)
 
     def gelu(self, input: Tensor, approximate: str = "none") -> Tensor:
         """F.gelu."""
@@ -258,10 +261,6 @@ class _Recorder(TorchFunctionMode):
             raise ValueError
         return input
 
-    def mul(self, input: Tensor, other: Tensor) -> Tensor:
-        """torch.mul of two tensors."""
-        return self.tensor(("mul", self.expressions[input], self.expressions[other]))
-
     def chunk(self, input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
         """torch.chunk into two halves of the last mode."""
         if (chunks, dim) != (2, -1):
@@ -269,21 +268,30 @@ class _Recorder(TorchFunctionMode):
         return tuple(self.tensor(("half", each, self.expressions[input])) for each in range(2))
 
 
+# Operations of activations that are written out, and what computes them.
+_ELEMENTWISE: Mapping[str, tuple[Callable[..., Tensor], ...]] = {
+    "add": (torch.add, Tensor.add),
+    "sub": (torch.sub, Tensor.sub),
+    "mul": (torch.mul, Tensor.mul),
+    "div": (torch.div, Tensor.div),
+    "pow": (torch.pow, Tensor.pow),
+    "square": (torch.square, Tensor.square),
+    "erf": (torch.erf, Tensor.erf),
+    "relu": (torch.relu, Tensor.relu, F.relu),
+    "tanh": (torch.tanh, Tensor.tanh),
+    "sigmoid": (torch.sigmoid, Tensor.sigmoid),
+    "silu": (F.silu,),
+    "gelu": (F.gelu,),
+    "gelu_tanh": (partial(F.gelu, approximate="tanh"),),
+}
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    function: partial(_Recorder.elementwise, name=name)
+    for name, functions in _ELEMENTWISE.items()
+    for function in functions
+} | {
     F.linear: _Recorder.linear,
-    **{
-        function: partial(_Recorder.activated, name=name)
-        for name, functions in {
-            "relu": (F.relu, torch.relu, Tensor.relu),
-            "silu": (F.silu,),
-            "tanh": (torch.tanh, Tensor.tanh),
-            "sigmoid": (torch.sigmoid, Tensor.sigmoid),
-        }.items()
-        for function in functions
-    },
     F.gelu: _Recorder.gelu,
     F.dropout: _Recorder.dropout,
-    **dict.fromkeys((torch.mul, Tensor.mul), _Recorder.mul),
     **dict.fromkeys((torch.chunk, Tensor.chunk), _Recorder.chunk),
 }
 
@@ -296,22 +304,74 @@ def _modes() -> tuple[bool, ...]:
 def _match(expression: Expression) -> MlpLayers | None:
     """The MLP that an expression is."""
     match expression:
-        case "linear", down, (activation, ("linear", first, "x")) if activation in ACTIVATIONS:
-            return MlpLayers(activation, (first,), True, down)
-        case "linear", down, ("mul", (activation, gate), up) if activation in GATED.values():
-            pass
-        case "linear", down, ("mul", up, (activation, gate)) if activation in GATED.values():
+        case "linear", down, hidden:
+            return _plain(hidden, down) or _gated(hidden, down)
+    return None
+
+
+def _plain(hidden: Expression, down: str) -> MlpLayers | None:
+    """The MLP with such a hidden layer, if it is without a gate."""
+    match _activation(hidden):
+        case name, ("linear", first, "x"):
+            return MlpLayers(name, (first,), True, down)
+    return None
+
+
+def _gated(hidden: Expression, down: str) -> MlpLayers | None:
+    """The MLP with such a hidden layer, if it has a gate."""
+    match hidden:
+        case "mul", one, other:
             pass
         case _:
             return None
-    name = next(name for name, each in GATED.items() if each == activation)
-    match gate, up:
-        case ("linear", first, "x"), ("linear", second, "x") if first != second:
-            return MlpLayers(name, (first, second), True, down)
-        case ("half", i, ("linear", first, "x")), ("half", j, ("linear", second, "x")):
-            if first == second and i != j:
-                return MlpLayers(name, (first,), i == 0, down)
+    for activated, up in (one, other), (other, one):
+        activation, gate = _activation(activated) or (None, None)
+        name = next((name for name, each in GATED.items() if each == activation), None)
+        match name, gate, up:
+            case str(), ("linear", first, "x"), ("linear", second, "x") if first != second:
+                return MlpLayers(name, (first, second), True, down)
+            case str(), ("half", i, ("linear", first, "x")), ("half", j, ("linear", second, "x")):
+                if first == second and i != j:
+                    return MlpLayers(name, (first,), i == 0, down)
     return None
+
+
+def _activation(expression: Expression) -> tuple[str, Expression] | None:
+    """The name in ACTIVATIONS of what an expression computes of a layer's result, and that result.
+
+    An activation may be written out, in one way or another: it is compared at some points.
+    """
+    results = {*_results(expression)}
+    if len(results) != 1:
+        return None
+    (result,) = results
+    if expression[1:] == (result,) and expression[0] in ACTIVATIONS:
+        return expression[0], result
+    ends = torch.tensor([10.0, 100.0, 1e4], dtype=torch.float64, device="cpu")
+    points = torch.cat([torch.linspace(-9, 9, 289, dtype=ends.dtype, device="cpu"), -ends, ends])
+    values = _evaluated(expression, {result: points})
+    for name, function in ACTIVATIONS.items():
+        if torch.allclose(values, function(points), rtol=1e-6, atol=1e-6):
+            return name, result
+    return None
+
+
+def _results(expression: Expression) -> Iterator[Expression]:
+    """The results of layers, or of x, that an expression is computed from."""
+    match expression:
+        case "x" | ("linear" | "half", *_):
+            yield expression
+        case tuple():
+            for each in expression[1:]:
+                yield from _results(each)
+
+
+def _evaluated(expression: Expression, values: Mapping[Expression, Tensor]) -> Tensor | float:
+    """What an expression computes, of values of the layers' results."""
+    if isinstance(expression, float) or expression in values:
+        return expression if isinstance(expression, float) else values[expression]
+    function, *_ = _ELEMENTWISE[expression[0]]
+    return function(*(_evaluated(each, values) for each in expression[1:]))
 
 
 def _fits(layers: dict[str, nn.Linear], found: MlpLayers) -> bool:

@@ -1,6 +1,7 @@
 """A converted MLP is torch's: results, gradients, hooks, copies; and what is none stays."""
 
 import copy
+import math
 import pickle
 import random
 from collections import deque
@@ -40,6 +41,36 @@ class TanhGelu(nn.Module):
 
     def forward(self, input):
         return self.act(input)
+
+
+class Written(nn.Module):
+    """An activation that is written out."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, input):
+        return self.function(input)
+
+
+def new_gelu(x):
+    """That of GPT-2, GPT-J and Phi-2, by transformers."""
+    cubic = x + 0.044715 * torch.pow(x, 3.0)
+    return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * cubic))
+
+
+def bloom_gelu(x):
+    return x * 0.5 * (1.0 + torch.tanh(0.79788456 * x * (1 + 0.044715 * x * x)))
+
+
+def erf_gelu(x):
+    return x * 0.5 * (1.0 + torch.erf(x / math.sqrt(2.0)))
+
+
+def quick_gelu(x):
+    """That of CLIP."""
+    return x * torch.sigmoid(1.702 * x)
 
 
 class Llama(nn.Module):
@@ -126,6 +157,11 @@ MLPS = {
         for act in (nn.ReLU(), nn.SiLU(), nn.Tanh(), nn.Sigmoid(), TanhGelu())
         for bias in ((True, False) if isinstance(act, nn.ReLU) else (False,))
     },
+    **{
+        f"no gate, {function.__name__}": partial(Plain, Written(function))
+        for function in (new_gelu, bloom_gelu, erf_gelu, quick_gelu)
+    },
+    "new_gelu": lambda: Llama(Written(new_gelu)),
     "dropout of nothing": Dropout,
     "gate behind up": Swapped,
     "gelu, a bias": lambda: Llama(nn.GELU(), bias=True),
@@ -134,7 +170,7 @@ MLPS = {
     "Phi": Phi,
     "Phi, the gate last": lambda: Phi(1),
 }
-FEW = "Llama", "gate behind up", "no gate", "no gate, ReLU"
+FEW = "Llama", "gate behind up", "no gate", "no gate, ReLU", "no gate, new_gelu"
 each_mlp = pytest.mark.parametrize(
     "name", [pytest.param(each, marks=() if each in FEW else pytest.mark.deep) for each in MLPS]
 )
@@ -906,6 +942,12 @@ def biased():
 
 NONE = {
     "another activation": lambda: Llama(nn.ReLU()),
+    "another gate": lambda: Llama(Written(quick_gelu)),
+    "nearly silu": lambda: Llama(Written(lambda x: x * torch.sigmoid(1.00001 * x))),
+    "nearly relu": lambda: Plain(Written(lambda x: F.relu(x) + 1e-5)),
+    "no activation": lambda: Plain(nn.Identity()),
+    "an activation of x": lambda: Plain(Written(lambda x: x / x)),
+    "a residual": lambda: Plain(Written(lambda x: F.relu(x) + x)),
     "an activation in place": lambda: Llama(nn.SiLU(inplace=True)),
     "a bias before the activation": biased,
     "quarters": lambda: Phi(2),
