@@ -11,15 +11,14 @@ docs/fused-mlp.md builds such a block step by step.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from cutedsl_gemm.api import fused_product
-from cutedsl_gemm.calls.fused import bound
 from cutedsl_gemm.calls.results import Results
-from cutedsl_gemm.calls.signature import DEFAULTS
 from cutedsl_gemm.inputs.operands import check_operand
 from cutedsl_gemm.inputs.pairs import as_parts
 from cutedsl_gemm.inputs.request import Fixed
@@ -27,6 +26,7 @@ from cutedsl_gemm.inputs.tensors import DENSE
 from cutedsl_gemm.inputs.transforms import dispatch_modes, tracing, transformed
 from cutedsl_gemm.inputs.views import rows_of
 from cutedsl_gemm.kernels.epilogue.derivative import Stored, in_product, with_stored
+from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.traced import traced
 from cutedsl_gemm.layers.activations import ACTIVATIONS, GATED, GATES, LINEAR
 from cutedsl_gemm.layers.functions import (
@@ -145,17 +145,15 @@ class Mlp(torch.autograd.Function):
         *w1: Tensor,
     ) -> Tensor:
         order = memory_order(w1)
-        first = gate_first == (order == 1)
-        layer, b = first_layer(activation, first, b1 is not None, w1[::order])
-        given = {} if b1 is None else {"bias": b1}
-        wanted = (0,) if b1 is not None and b1.requires_grad else ()
-        ctx.linear, ctx.layer, ctx.wanted = linear, (activation, gate_first), wanted
+        ctx.linear, ctx.layer = linear, (activation, gate_first)
+        ctx.wanted = (0,) if b1 is not None and b1.requires_grad else ()
         ctx.order, ctx.count = order, len(w1)
+        ctx.kept = stored_layer(activation, gate_first == (order == 1), b1 is not None)
+        b = first_b(activation, w1[::order])
         if b is None:
-            ctx.kept = with_stored(traced(layer.function, (), 2))
             h, *stored = first_products(linear, x, w1, None, activation, gate_first)
         else:
-            ctx.kept = with_stored(bound(x, b, layer, given, DEFAULTS), wanted)
+            given = {} if b1 is None else {"bias": b1}
             results = fused_product(x, b, ctx.kept.epilogue, given)
             h, stored = results[0], [results[place] for place in ctx.kept.places][::order]
         needs_x, needs_b1, needs_w2, _, *needs_w1 = ctx.needs_input_grad[3:]
@@ -210,21 +208,34 @@ def memory_order(w1: Sequence[Tensor]) -> int:
     return 1 if w1[0].data_ptr() <= w1[-1].data_ptr() else -1
 
 
-def first_layer(
-    activation: str, gate_first: bool, bias: bool, w1: Sequence[Tensor]
-) -> tuple[Fixed, Tensor | None]:
-    """The epilogue of the first layer, and its b: (K, H), or (2, K, H) if it has a gate.
+def first_layer(activation: str, gate_first: bool, bias: bool) -> Fixed:
+    """The epilogue of the first layer; `gate_first` in memory."""
+    if activation in GATES:
+        return GATES[activation][0 if gate_first else 1]
+    return LINEAR[activation][int(bias)]
 
-    w1 is in the order of addresses. b is None for two weights that are no parts of one tensor, and
+
+@cache
+def stored_layer(activation: str, gate_first: bool, bias: bool) -> Stored:
+    """The epilogue of the first layer, with what its derivative needs among its results."""
+    operands = (EpilogueOperand("bias", ("N",)),) if bias else ()
+    function = first_layer(activation, gate_first, bias).function
+    epilogue = traced(function, operands, 2 if activation in GATES else 1)
+    return with_stored(epilogue, (0,) if bias else ())
+
+
+def first_b(activation: str, w1: Sequence[Tensor]) -> Tensor | None:
+    """The b of the first layer: (K, H), or (2, K, H) if it has a gate.
+
+    w1 is in the order of addresses. None for two weights that are no parts of one tensor, and
     inside a TorchDispatchMode: a graph that it makes would have their addresses as constants.
     """
     if activation not in GATES:
-        return LINEAR[activation][int(bias)], w1[0].mT
-    layer = GATES[activation][0 if gate_first else 1]
+        return w1[0].mT
     if len(w1) == 1:
-        return layer, w1[0].view(2, w1[0].shape[0] // 2, w1[0].shape[1]).mT
+        return w1[0].view(2, w1[0].shape[0] // 2, w1[0].shape[1]).mT
     parts = None if dispatch_modes() else as_parts(*w1)
-    return layer, None if parts is None else parts.mT
+    return None if parts is None else parts.mT
 
 
 def first_products(

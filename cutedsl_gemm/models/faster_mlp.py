@@ -11,7 +11,6 @@ reads two, and `layers.mlp` for the gradients.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from math import prod
 from typing import Any, NamedTuple
 
@@ -24,15 +23,19 @@ from cutedsl_gemm.calls.results import Results
 from cutedsl_gemm.inputs.pairs import as_parts, in_reach, parts_at
 from cutedsl_gemm.inputs.problem import MAX_EXTENT, WIDEST_ALIGNMENT
 from cutedsl_gemm.inputs.remember import remember
-from cutedsl_gemm.inputs.request import Fixed
 from cutedsl_gemm.inputs.tensors import DENSE, is_sharded
 from cutedsl_gemm.inputs.transforms import dispatch_modes, exporting, transformed
 from cutedsl_gemm.inputs.views import flattener, reshaper, rows_of, unflattened
-from cutedsl_gemm.kernels.epilogue.derivative import Stored, with_stored
-from cutedsl_gemm.kernels.epilogue.expression import Epilogue, EpilogueOperand
-from cutedsl_gemm.kernels.epilogue.traced import traced
-from cutedsl_gemm.layers.activations import GATES, LINEAR
-from cutedsl_gemm.layers.mlp import Mlp, first_products, hidden_gradient, input_gradient
+from cutedsl_gemm.kernels.epilogue.derivative import Stored
+from cutedsl_gemm.layers.activations import GATES
+from cutedsl_gemm.layers.mlp import (
+    Mlp,
+    first_layer,
+    first_products,
+    hidden_gradient,
+    input_gradient,
+    stored_layer,
+)
 from cutedsl_gemm.models.faster import autocast, linear, multiply, on_hopper, suits
 from cutedsl_gemm.ops.library import operator
 from cutedsl_gemm.select.preference import beats_torch
@@ -79,10 +82,13 @@ def mlp(
     x, bias, w2, b2, *w1 = tensors
     if x.ndim == 0 or w2.is_neg() or (b2 is not None and b2.shape != w2.shape[:1]):
         return None
+    trained = torch.is_grad_enabled() and True in [each.requires_grad for each in given]
+    if trained and not _worth_training(activation, x, w1):
+        return None
     layer = activation, x, bias, w1
     product = _is_faster(*layer) if dispatch_modes() else _product(gate_first, *layer)
-    if torch.is_grad_enabled() and True in [each.requires_grad for each in given]:
-        if product is BY_TORCH or not _worth_training(activation, x, w1):
+    if trained:
+        if product is BY_TORCH:
             return None
         options = linear, activation, gate_first
         return unflattened(Mlp.apply(*options, rows_of(x), bias, w2, b2, *w1), x)
@@ -157,7 +163,7 @@ def _is_faster(activation: str, x: Tensor, b1: Tensor | None, w1: Sequence[Tenso
 class _Call(NamedTuple):
     """What multiplies x by the first layer, for tensors of one signature, wherever these are."""
 
-    epilogue: Epilogue
+    kept: Stored  # the layer, for its derivative
     as_matrix: Callable[[Tensor], Tensor]  # x (…, K) → (M, K)
     run: Callable[..., Results]
     part: tuple[Any, ...]  # the device, dtype, shape and strides of gateᵀ, and of upᵀ
@@ -244,16 +250,11 @@ def _make(
         if parts is None:
             return ONE_BY_ONE
         b = parts.mT
-    found = fused(rows_of(x.detach()), b, _layer(activation, gate_first, b1), operands)
+    layer = first_layer(activation, gate_first, b1 is not None)
+    found = fused(rows_of(x.detach()), b, layer, operands)
+    kept = stored_layer(activation, gate_first, b1 is not None)
     part = x.device, x.dtype, b.shape[1:], b.stride()[1:]
-    return _Call(found.epilogue, flattener(x), found.run, part)
-
-
-def _layer(activation: str, gate_first: bool, b1: object) -> Fixed:
-    """The epilogue of the first layer."""
-    if activation in GATES:
-        return GATES[activation][0 if gate_first else 1]
-    return LINEAR[activation][int(b1 is not None)]
+    return _Call(kept, flattener(x), found.run, part)
 
 
 def _traced(
@@ -275,20 +276,6 @@ def _traced(
     return made.view(*x.shape[:-1], made.shape[1])
 
 
-@cache
-def _results(activation: str, gate_first: bool, bias: bool) -> Stored:
-    """What the first layer stores for its derivative."""
-    layer = _layer(activation, gate_first, True if bias else None)
-    operands = (EpilogueOperand("bias", ("N",)),) if bias else ()
-    accumulators = 2 if activation in GATES else 1
-    return with_stored(traced(layer.function, operands, accumulators), _wanted(bias))
-
-
-def _wanted(bias: bool) -> tuple[int, ...]:
-    """The operands of the first layer that need a gradient."""
-    return (0,) if bias else ()
-
-
 def _fake(
     x: Tensor,
     w1: Sequence[Tensor],
@@ -299,8 +286,8 @@ def _fake(
     gate_first: bool,
     kept: bool,
 ) -> list[Tensor]:
-    count = len(_results(activation, gate_first, b1 is not None).epilogue.results) if kept else 0
-    hidden = [x.new_empty(x.shape[0], w2.shape[1]) for _ in range(count)]
+    results = stored_layer(activation, gate_first, b1 is not None).epilogue.results
+    hidden = [x.new_empty(x.shape[0], w2.shape[1]) for _ in results] if kept else []
     return [x.new_empty(x.shape[0], w2.shape[0]), *hidden]
 
 
@@ -318,13 +305,12 @@ def _operator(
     """y (M, N); and, if `kept`, the hidden layer, and what else the first layer stores."""
     product = _product(gate_first, activation, x, b1, w1)
     if isinstance(product, bool):
-        count = len(_results(activation, gate_first, b1 is not None).epilogue.results)
+        count = len(stored_layer(activation, gate_first, b1 is not None).epilogue.results)
         h, *stored = first_products(multiply, x, w1, b1, activation, gate_first)[:count]
         if kept:  # outputs never share memory
             stored = [each.clone(memory_format=torch.contiguous_format) for each in stored]
     elif kept:
-        epilogue = with_stored(product.call.epilogue, _wanted(b1 is not None)).epilogue
-        h, *stored = compute(x, product.b, epilogue, product.operands)
+        h, *stored = compute(x, product.b, product.call.kept.epilogue, product.operands)
         stored = stored[:: product.order]
     else:
         (h,) = product.call.run(x, product.b, product.operands, None)
@@ -425,11 +411,11 @@ def _hidden_gradient(
     gate_first: bool,
 ) -> Results:
     """As `layers.mlp.hidden_gradient`, or by torch if it computed the first layer."""
-    product, wanted = _product(gate_first, activation, x, b1, w1), _wanted(b1 is not None)
-    stored = [kept[i] for i in _results(activation, gate_first, b1 is not None).places]
+    product = _product(gate_first, activation, x, b1, w1)
+    stored = [kept[i] for i in stored_layer(activation, gate_first, b1 is not None).places]
     if not isinstance(product, bool):
-        layer = with_stored(product.call.epilogue, wanted)
-        return hidden_gradient(layer, dy, w2, stored, b1, wanted, product.order)
-    backward: Any = _layer(activation, gate_first, b1).backward
+        wanted = () if b1 is None else (0,)
+        return hidden_gradient(product.call.kept, dy, w2, stored, b1, wanted, product.order)
+    backward: Any = first_layer(activation, gate_first, b1 is not None).backward
     dz = torch.cat(backward(multiply(dy, w2.mT), *stored), dim=1)
     return (dz,) if b1 is None else (dz, dz.sum(0, dtype=torch.float32))
