@@ -21,7 +21,9 @@ def span_bytes(tensor: Tensor) -> int:
 
 
 def sharing(outs: Sequence[Tensor], others: Sequence[Tensor]) -> Iterator[tuple[int, int]]:
-    """The numbers (i, j) of all outs[i] and others[j] that are not `disjoint`.
+    """The (i, j) of all outs[i] and others[j] that are not `disjoint`.
+
+    It finds the span of each of `others` once.
 
     >>> import torch
     >>> matrix = torch.empty(6, 4)

@@ -246,9 +246,9 @@ def first_products(
     activation: str,
     gate_first: bool,
 ) -> tuple[Tensor, ...]:
-    """The hidden layer, and the product of each part in the order of w1: a kernel for each weight.
+    """The hidden layer, and the products of w1 in its order: a kernel for each weight.
 
-    w1 is one weight. Beside a gate, it is two; or both in one, whose product is divided.
+    w1 is one weight; or gate and up, as two weights, or in one, whose product is divided.
     """
     products = [linear(x, each, b1) for each in w1]
     if activation not in GATES:
@@ -263,14 +263,14 @@ def hidden_gradient(
     dy: Tensor,
     w2: Tensor,
     stored: Sequence[Tensor],
-    b1: Tensor | None = None,
-    wanted: tuple[int, ...] = (),
-    order: int = 1,
+    b1: Tensor | None,
+    wanted: tuple[int, ...],
+    order: int,
 ) -> Results:
-    """The gradient of the sums of the first layer: (M, H), or of both parts (M, 2H).
+    """dz, the gradient of the sums of the first layer: (M, H), or (M, 2H) with a gate.
 
-    Then that of b1, sums over M, if it is `wanted`. The product dy · w2 makes them. `stored` is
-    what the layer kept, in the order of w1; `order` is its `memory_order`.
+    Then the gradient of b1, a sum over M, if it is `wanted`. One product, dy · w2, gives both.
+    `stored` is what the layer kept, in the order of w1; `order` is its `memory_order`.
     """
     epilogue = in_product(kept, wanted)
     known = {f"value {n}": each for n, each in zip(kept.numbers, stored[::order], strict=True)}

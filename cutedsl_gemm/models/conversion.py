@@ -47,8 +47,8 @@ class GemmMlp(Converted):
     """An MLP that runs on gemm where that is expected to be at least as fast.
 
     It asks its layers for their weights. The module runs as it was written while one of its modules
-    has hooks, was replaced, or has a new Parameter or buffer, and while a layer has another class,
-    as by LoRA.
+    has hooks, was replaced, or has a new Parameter or buffer; while a layer has another class, as
+    by LoRA; and while gate or up has a bias.
     """
 
     _recognized: Recognized | None = None  # None: a copy by the class's own code
@@ -74,7 +74,7 @@ class GemmMlp(Converted):
             *b1, b2 = [each._parameters["bias"] for each in layers]
         except KeyError:  # not Parameters, as in a replica of DataParallel
             return None
-        return mlp(x, names.activation, names.gate_first, w1, b1, w2, b2)
+        return mlp(x, w1, b1, w2, b2, names.activation, names.gate_first)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """As the original class reduces it; by default, the copy is converted, too."""

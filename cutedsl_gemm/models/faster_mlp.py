@@ -40,31 +40,32 @@ from cutedsl_gemm.models.faster import autocast, linear, multiply, on_hopper, su
 from cutedsl_gemm.ops.library import operator
 from cutedsl_gemm.select.preference import beats_torch
 
-# M · H · K of the first layer. At 1.9e10 a step took 1,324 µs of a slow host, torch's 896; at
-# 1.4e11, 2,387 µs of an H100, torch's 2,739 (docs/performance/notebook.md, "MLPs without a gate").
-LEAST_TRAINED = 30_000_000_000
+# M · H · K of the first layer. Below it, an eager step waits for the host, and an MLP without a
+# gate trains as its layers do: 1.9e10 takes 1,324 µs fused, 1,104 as layers; 3.4e10, 763 and 741;
+# 1.4e11, 2,387 and 2,642 (docs/performance/notebook.md, "MLPs without a gate").
+LEAST_TRAINED_FUSED = 50_000_000_000
 
 
 def mlp(
     x: Tensor,
-    activation: str,
-    gate_first: bool,
     w1: Sequence[Tensor],
-    b1: Sequence[Tensor | None],
+    biases: Sequence[Tensor | None],
     w2: Tensor,
     b2: Tensor | None,
+    activation: str,
+    gate_first: bool,
 ) -> Tensor | None:
     """x (…, K) through an MLP: (…, N); None if torch is to compute it.
 
-    `activation` is a name in ACTIVATIONS, and w1 a weight (H, K) with its bias (H,) or None. Or it
-    is a name in GATES, and w1 is gate (H, K) and up (H, K), or both (2H, K), the gate first or
-    last. w2 is (N, H), b2 (N,). None where `faster.by_gemm` gives None, for a bias of gate or up,
-    and for two weights that one kernel cannot read as one tensor.
+    If `activation` is a name in ACTIVATIONS, w1 holds a weight (H, K), and `biases` (H,) or None.
+    If it is a name in GATES, w1 holds gate and up, each (H, K), or both in one (2H, K), the gate
+    first or last. w2 is (N, H), b2 (N,) or None. None where `faster.by_gemm` gives None; if gate or
+    up has a bias; if one kernel cannot read both weights as one tensor; and in eager training of a
+    small MLP without a gate.
     """
-    bias, *others = b1
-    if others != [None] * len(others) or (activation in GATES and bias is not None):
+    if activation in GATES and any(each is not None for each in biases):
         return None
-    tensors = x, bias, w2, b2, *w1
+    tensors = x, biases[0], w2, b2, *w1
     if torch._C._is_any_autocast_enabled():
         cast = autocast(*tensors)
         if cast is None:
@@ -73,25 +74,27 @@ def mlp(
     if transformed():
         return None
     given = [each for each in tensors if each is not None]
+    x, b1, w2, b2, *w1 = tensors
     if is_dynamo_compiling():
         # torch divides one product at a time, and an exported graph keeps no autograd.Function
-        suited = _suit(activation, *tensors) and not is_sharded(*given) and not exporting()
-        return _traced(activation, gate_first, *tensors) if suited else None
+        suited = _suit(x, w1, b1, w2, b2, activation) and not is_sharded(*given) and not exporting()
+        return _traced(x, w1, b1, w2, b2, activation, gate_first) if suited else None
     if any(type(each) not in DENSE for each in given) or torch._C._is_tracing():
         return None
-    x, bias, w2, b2, *w1 = tensors
     if x.ndim == 0 or w2.is_neg() or (b2 is not None and b2.shape != w2.shape[:1]):
         return None
     trained = torch.is_grad_enabled() and True in [each.requires_grad for each in given]
-    if trained and not _worth_training(activation, x, w1):
+    if trained and not _hides_the_host(x, w1, activation):
         return None
-    layer = activation, x, bias, w1
-    product = _is_faster(*layer) if dispatch_modes() else _product(gate_first, *layer)
+    if dispatch_modes():
+        product: _Product | bool = _is_faster(x, w1, b1, activation)
+    else:
+        product = _product(x, w1, b1, activation, gate_first)
     if trained:
         if product is BY_TORCH:
             return None
         options = linear, activation, gate_first
-        return unflattened(Mlp.apply(*options, rows_of(x), bias, w2, b2, *w1), x)
+        return unflattened(Mlp.apply(*options, rows_of(x), b1, w2, b2, *w1), x)
     if isinstance(product, bool):
         return None
     (h,) = product.call.run(product.call.as_matrix(x), product.b, product.operands, None)
@@ -101,35 +104,35 @@ def mlp(
     return reshaper((*x.shape[:-1], y.shape[1]))(y)
 
 
-def _worth_training(activation: str, x: Tensor, w1: Sequence[Tensor]) -> bool:
-    """Whether the GPU has enough to do that it does not wait for the host, in eager mode.
+def _hides_the_host(x: Tensor, w1: Sequence[Tensor], activation: str) -> bool:
+    """Whether an eager step is so long that its host time does not count.
 
-    Without a gate, one autograd.Function saves two kernels, but takes more host time than those of
-    the layers.
+    Without a gate, one autograd.Function takes more host time than those of two layers.
     """
-    return activation in GATES or x.numel() * _columns(w1) >= LEAST_TRAINED
+    return activation in GATES or x.numel() * _columns(w1) >= LEAST_TRAINED_FUSED
 
 
 def _suit(
-    activation: str,
     x: Tensor,
+    w1: Sequence[Tensor],
     b1: Tensor | None,
     w2: Tensor,
     b2: Tensor | None,
-    *w1: Tensor,
+    activation: str,
 ) -> bool:
     """Whether gemm has kernels for tensors like these; their shapes may be symbolic."""
-    hidden = x.new_empty(()).expand(1, 1, _hidden(activation, w1))  # of 3 modes: b2 is a row
-    return _fit(activation, x, b1, w1) and suits(hidden, w2, b2)
+    # three modes, so that b2 must be a row
+    hidden = x.new_empty(()).expand(1, 1, _hidden_columns(w1, activation))
+    return _fit(x, w1, b1, activation) and suits(hidden, w2, b2)
 
 
-def _fit(activation: str, x: Tensor, b1: Tensor | None, w1: Sequence[Tensor]) -> bool:
+def _fit(x: Tensor, w1: Sequence[Tensor], b1: Tensor | None, activation: str) -> bool:
     """Whether x can be multiplied by the first layer; shapes may be symbolic."""
     if activation in GATES and _columns(w1) % 2:
         return False
     if not all(suits(x, each, None) for each in w1):
         return False
-    row = x.new_empty(()).expand(1, 1, x.shape[-1])  # of 3 modes: b1 is a row
+    row = x.new_empty(()).expand(1, 1, x.shape[-1])  # three modes, so that b1 must be a row
     return suits(row, w1[0], b1)
 
 
@@ -138,22 +141,22 @@ def _columns(w1: Sequence[Tensor]) -> int:
     return sum(each.shape[0] for each in w1)
 
 
-def _hidden(activation: str, w1: Sequence[Tensor]) -> int:
+def _hidden_columns(w1: Sequence[Tensor], activation: str) -> int:
     """The columns of the hidden layer."""
     return _columns(w1) // (2 if activation in GATES else 1)
 
 
-def _is_faster(activation: str, x: Tensor, b1: Tensor | None, w1: Sequence[Tensor]) -> bool:
+def _is_faster(x: Tensor, w1: Sequence[Tensor], b1: Tensor | None, activation: str) -> bool:
     """Whether gemm is expected to be faster at these shapes, wherever in memory the tensors are.
 
     A checkpoint computes an MLP again, perhaps with its weights elsewhere, and must save the same.
     """
     given = (x, *w1) if b1 is None else (x, b1, *w1)
-    if not _fit(activation, x, b1, w1) or any(each.is_neg() for each in given):
+    if not _fit(x, w1, b1, activation) or any(each.is_neg() for each in given):
         return False  # gemm refuses negative views
     m, columns, k = prod(x.shape[:-1]), _columns(w1), x.shape[-1]
     # A remembered call has the strides of its first tensors, which may differ at an extent of 1.
-    if w1[0].shape != w1[-1].shape or 1 in (_hidden(activation, w1), k):
+    if w1[0].shape != w1[-1].shape or 1 in (_hidden_columns(w1, activation), k):
         return False
     if m * columns * k == 0 or max(m, columns, k) > MAX_EXTENT or not on_hopper(x.device):
         return False
@@ -166,7 +169,7 @@ class _Call(NamedTuple):
     kept: Stored  # the layer, for its derivative
     as_matrix: Callable[[Tensor], Tensor]  # x (…, K) → (M, K)
     run: Callable[..., Results]
-    part: tuple[Any, ...]  # the device, dtype, shape and strides of gateᵀ, and of upᵀ
+    part: tuple[Any, ...]  # with a gate: the device, dtype, shape and strides of gateᵀ, and of upᵀ
 
 
 class _Product(NamedTuple):
@@ -185,17 +188,17 @@ _calls: dict[Any, _Call | bool] = {}
 
 
 def _product(
-    gate_first: bool, activation: str, x: Tensor, b1: Tensor | None, w1: Sequence[Tensor]
+    x: Tensor, w1: Sequence[Tensor], b1: Tensor | None, activation: str, gate_first: bool
 ) -> _Product | bool:
     """What multiplies x (…, K) by the first layer at once; else BY_TORCH or ONE_BY_ONE."""
     gated, operands = activation in GATES, {} if b1 is None else {"bias": b1}
     try:
         signature = tuple([_signature(each) for each in (x, *w1, *operands.values())])
-        start, distance = _addresses(w1) if gated else (0, 1)
+        start, distance = _addresses(w1) if gated else (0, 1)  # one weight: in order, and in reach
     except RuntimeError:  # sparse or nested
         return BY_TORCH
     if not in_reach(abs(distance)):
-        return _is_faster(activation, x, b1, w1)
+        return _is_faster(x, w1, b1, activation)
     order = 1 if distance > 0 else -1
     gate_first = gate_first == (order == 1)
     try:
@@ -203,7 +206,7 @@ def _product(
     except TypeError:  # of symbolic shape
         return BY_TORCH
     except KeyError:
-        made = _make(gate_first, activation, x, b1, w1)
+        made = _make(x, w1, b1, activation, gate_first)
         known = remember(_calls, (activation, gate_first, signature), made)
     if isinstance(known, bool):
         return known
@@ -237,10 +240,10 @@ def _signature(tensor: Tensor) -> tuple[Any, ...]:
 
 
 def _make(
-    gate_first: bool, activation: str, x: Tensor, b1: Tensor | None, w1: Sequence[Tensor]
+    x: Tensor, w1: Sequence[Tensor], b1: Tensor | None, activation: str, gate_first: bool
 ) -> _Call | bool:
     """What `_product` remembers of tensors of a signature; `gate_first` in memory."""
-    if not _is_faster(activation, x, b1, w1):
+    if not _is_faster(x, w1, b1, activation):
         return BY_TORCH
     b, operands = w1[0].detach().mT, {} if b1 is None else {"bias": b1.detach()}
     if activation in GATES:
@@ -258,13 +261,13 @@ def _make(
 
 
 def _traced(
-    activation: str,
-    gate_first: bool,
     x: Tensor,
+    w1: Sequence[Tensor],
     b1: Tensor | None,
     w2: Tensor,
     b2: Tensor | None,
-    *w1: Tensor,
+    activation: str,
+    gate_first: bool,
 ) -> Tensor:
     """The MLP as one operator, which decides at run time: shapes may be symbolic until then."""
     rows = rows_of(x)
@@ -303,8 +306,9 @@ def _operator(
     kept: bool,
 ) -> list[Tensor]:
     """y (M, N); and, if `kept`, the hidden layer, and what else the first layer stores."""
-    product = _product(gate_first, activation, x, b1, w1)
+    product = _product(x, w1, b1, activation, gate_first)
     if isinstance(product, bool):
+        # relu, tanh and sigmoid store no sum: their derivatives read h
         count = len(stored_layer(activation, gate_first, b1 is not None).epilogue.results)
         h, *stored = first_products(multiply, x, w1, b1, activation, gate_first)[:count]
         if kept:  # outputs never share memory
@@ -411,7 +415,7 @@ def _hidden_gradient(
     gate_first: bool,
 ) -> Results:
     """As `layers.mlp.hidden_gradient`, or by torch if it computed the first layer."""
-    product = _product(gate_first, activation, x, b1, w1)
+    product = _product(x, w1, b1, activation, gate_first)
     stored = [kept[i] for i in stored_layer(activation, gate_first, b1 is not None).places]
     if not isinstance(product, bool):
         wanted = () if b1 is None else (0,)

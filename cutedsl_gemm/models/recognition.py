@@ -45,11 +45,11 @@ Expression = Any  # "x", or a tuple: the name of an operation, and its arguments
 
 
 class MlpLayers(NamedTuple):
-    """The names of the layers of an MLP. Gate and value have no bias."""
+    """The activation of an MLP, and the names of its layers. Gate and up have no bias."""
 
     activation: str  # a name in ACTIVATIONS, or in GATES
-    first: tuple[str, ...]  # with a gate: gate and value; or one layer of both, one above the other
-    gate_first: bool
+    first: tuple[str, ...]  # with a gate: gate and up; or one layer of both, one above the other
+    gate_first: bool  # True without a gate
     down: str
 
 

@@ -21,7 +21,7 @@ TOO_LARGE_FOR_L2 = 45_000_000  # bytes of an operand; an H100's L2 has 50 MB
 LARGE_C = 25_000_000  # bytes: half of that L2
 # Bytes of an operand that stays in L2 only if each half of L2 serves the same rows again.
 LEAST_OF_BOTH_HALVES, MOST_OF_BOTH_HALVES = 34_000_000, 42_000_000
-LINE = 64  # elements: rows of a multiple of it begin at lines of L2, of 128 bytes
+LINE = 64  # elements of a line of L2, 128 bytes
 
 
 def uses_pdl(plan: Sm90Plan, m: Any, n: Any, k: Any, sms: Any) -> Any:
@@ -36,9 +36,10 @@ def uses_pdl(plan: Sm90Plan, m: Any, n: Any, k: Any, sms: Any) -> Any:
     saved than lost, most of all if all tiles fit into one wave, but not if A, B and C are large
     (docs/performance).
 
-    A cluster is in one GPC anyway. But where a single tile reads each row of an operand, that
-    operand may stay in L2 as long as each multiprocessor reads the same rows in each launch. If
-    rows begin off lines, this decides at 34 to 42 MB: 14.1 µs, not 12.0, at 6296×64×3016.
+    A cluster is in one GPC anyway. But if one tile reads each row of an operand of 34 to 42 MB, L2
+    seems to keep it only if each half serves the same rows in each launch. If its rows are not
+    aligned to 128 bytes, such launches do not overlap: 12.0 µs, not 14.1, at 6296×64×3016. K stands
+    for the pitch of the rows.
 
     >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong, split
     >>> [uses_pdl(pingpong(), 8192, 8192, k, 132) for k in (256, 512)]
@@ -52,6 +53,9 @@ def uses_pdl(plan: Sm90Plan, m: Any, n: Any, k: Any, sms: Any) -> Any:
     >>> tall = pingpong((64, 72, 64), cluster=(8, 1))
     >>> [uses_pdl(tall, 6296, n, k, 132) for n, k in ((64, 3016), (64, 3008), (80, 3016))]
     [False, True, True]
+    >>> wide = pingpong((64, 72, 64), cluster=(1, 8))  # operands of 31.9, 35.9, 39.9 and 43.9 MB
+    >>> [uses_pdl(wide, 64, n, 1992, 132) for n in (8000, 9000, 10000, 11000)]
+    [True, False, False, True]
     """
     if plan.splits > 1:
         return True
@@ -65,12 +69,18 @@ def uses_pdl(plan: Sm90Plan, m: Any, n: Any, k: Any, sms: Any) -> Any:
 
 
 def _clusters_overlap(plan: Sm90Plan, m: Any, n: Any, k: Any) -> Any:
-    """Whether a launch of clusters overlaps the previous one: `uses_pdl`."""
+    """Whether a launch of clusters overlaps the previous one: see `uses_pdl`."""
     bm, bn, _ = plan.tile
-    a, b = BITS // 8 * m * k, BITS // 8 * n * k  # bytes
-    anywhere_a = (n > bn) | (a < LEAST_OF_BOTH_HALVES) | (a > MOST_OF_BOTH_HALVES)
-    anywhere_b = (m > bm) | (b < LEAST_OF_BOTH_HALVES) | (b > MOST_OF_BOTH_HALVES)
-    return (k % LINE == 0) | (anywhere_a & anywhere_b)
+    return (k % LINE == 0) | (_in_any_order(m * k, n > bn) & _in_any_order(n * k, m > bm))
+
+
+def _in_any_order(elements: Any, shared: Any) -> Any:
+    """Whether L2 serves an operand as well if other multiprocessors read its rows in each launch.
+
+    `shared` says whether several tiles read each row.
+    """
+    size = BITS // 8 * elements
+    return shared | (size < LEAST_OF_BOTH_HALVES) | (size > MOST_OF_BOTH_HALVES)
 
 
 def pass_through_l2(plan: Sm90Plan, m: Any, n: Any, k: Any) -> tuple[Any, Any]:

@@ -185,8 +185,8 @@ FAULTS = (
     Fault(
         "mlp_of_negative_weights",
         MLP,
-        "not _fit(activation, x, b1, w1) or any(each.is_neg() for each in given)",
-        "not _fit(activation, x, b1, w1)",
+        "not _fit(x, w1, b1, activation) or any(each.is_neg() for each in given)",
+        "not _fit(x, w1, b1, activation)",
         "An MLP of a negative view is refused, where torch computes it.",
     ),
     Fault(
@@ -218,17 +218,17 @@ FAULTS = (
         "An MLP with one layer as gate and as up is multiplied by something else.",
     ),
     Fault(
-        "biases_dropped",
+        "gated_biases_recognized",
         RECOGNITION,
         "if gated and any(each.bias is not None for each in first):",
         "if False:",
         "An MLP with biases of gate and up is converted, and computes as it was written.",
     ),
     Fault(
-        "later_biases_dropped",
+        "later_gate_bias_read",
         MLP,
-        "(activation in GATES and bias is not None)",
-        "False",
+        "if activation in GATES and any(each is not None for each in biases):",
+        "if False:",
         "A bias of the gate, given after the conversion, ends in an error.",
     ),
     Fault(

@@ -125,7 +125,8 @@ def mlp_plans(bias):
 @pytest.mark.compiles(plans=mlp_plans)
 @pytest.mark.parametrize("bias", [True, False])
 def test_an_mlp_is_torchs(bias, monkeypatch):
-    monkeypatch.setattr(faster_mlp, "LEAST_TRAINED", 0)
+    monkeypatch.setattr(faster_mlp, "LEAST_TRAINED_FUSED", 0)
+    monkeypatch.setattr(faster_mlp, "_calls", {})
     theirs = two_layers(nn.GELU(), bias)
     ours = convert(copy.deepcopy(theirs))
     x, dy = draw(2, ROWS // 2, WIDTH).requires_grad_(), draw(2, ROWS // 2, WIDTH)
