@@ -84,7 +84,7 @@ def mlp(
     if x.ndim == 0 or w2.is_neg() or (b2 is not None and b2.shape != w2.shape[:1]):
         return None
     trained = torch.is_grad_enabled() and True in [each.requires_grad for each in given]
-    if trained and not _hides_the_host(x, w1, activation):
+    if trained and not (_is_matrix(w2) and _hides_the_host(x, w1, activation)):
         return None
     if dispatch_modes():
         product: _Product | bool = _is_faster(x, w1, b1, activation)
@@ -102,6 +102,11 @@ def mlp(
     if x.ndim == 2 or not y.is_contiguous():  # torch's product with a sparse w2 is column-major
         return unflattened(y, x)
     return reshaper((*x.shape[:-1], y.shape[1]))(y)
+
+
+def _is_matrix(weight: Tensor) -> bool:
+    """Whether a weight is a dense matrix. torch also multiplies by a sparse one, or by a vector."""
+    return weight.layout == torch.strided and weight.ndim == 2
 
 
 def _hides_the_host(x: Tensor, w1: Sequence[Tensor], activation: str) -> bool:

@@ -1114,6 +1114,21 @@ def check_operators(x, w1, b1, w2, activation, results, kept):
     torch.library.opcheck(torch.ops.cutedsl_gemm.mlp_backward.default, given)
 
 
+@pytest.mark.parametrize("mlp", [Llama, Plain])
+@pytest.mark.parametrize("shape", [(40,), ()], ids=["sparse", "vector"])
+def test_gradients_through_a_last_weight_that_is_no_dense_matrix_are_torchs(mlp, shape, products):
+    theirs, found = mlp(bias=False).bfloat16().requires_grad_(False), []
+    weight = draw(*shape, theirs.down_proj.in_features)
+    weight = weight.to_sparse() if shape else weight
+    for each in (convert(copy.deepcopy(theirs)), theirs):
+        each.down_proj.weight = nn.Parameter(weight, requires_grad=False)
+        x = X[0].clone().requires_grad_()
+        y = each(x)
+        y.float().sum().backward()
+        found.append((y, x.grad))
+    assert all(map(near, *found))
+
+
 def test_the_last_bias_may_change_before_the_backward_pass(products):
     made, x = convert(Llama(bias=True).bfloat16()), X.clone().requires_grad_()
     y = made(x)
