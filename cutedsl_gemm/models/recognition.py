@@ -368,8 +368,10 @@ def _results(expression: Expression) -> Iterator[Expression]:
 
 def _evaluated(expression: Expression, values: Mapping[Expression, Tensor]) -> Tensor | float:
     """What an expression computes, of values of the layers' results."""
-    if isinstance(expression, float) or expression in values:
-        return expression if isinstance(expression, float) else values[expression]
+    if isinstance(expression, float):
+        return expression
+    if expression in values:
+        return values[expression]
     function, *_ = _ELEMENTWISE[expression[0]]
     return function(*(_evaluated(each, values) for each in expression[1:]))
 
