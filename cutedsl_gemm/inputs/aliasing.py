@@ -21,9 +21,9 @@ def span_bytes(tensor: Tensor) -> int:
 
 
 def sharing(outs: Sequence[Tensor], others: Sequence[Tensor]) -> Iterator[tuple[int, int]]:
-    """The (i, j) of all outs[i] and others[j] that are not `disjoint`.
+    """The (i, j) of all outs[i] and others[j], of at most two modes, that may share a byte.
 
-    It finds the span of each of `others` once.
+    It computes the span of each of `others` once.
 
     >>> import torch
     >>> matrix = torch.empty(6, 4)
@@ -36,19 +36,21 @@ def sharing(outs: Sequence[Tensor], others: Sequence[Tensor]) -> Iterator[tuple[
         start = out.data_ptr()
         end = start + span_bytes(out)
         for j, other in enumerate(others):
-            if start < ends[j] and starts[j] < end and not disjoint(out, other):
+            if start < ends[j] and starts[j] < end and not _interleaved(out, other):
                 yield i, j
 
 
 def disjoint(out: Tensor, other: Tensor) -> bool:
-    """Whether two tensors of at most two modes certainly share no byte.
+    """Whether two tensors of at most two modes certainly share no byte."""
+    return not [*sharing([out], [other])]
 
-    Spans that overlap are told apart where both are row-major, or both column-major, with one
-    leading stride: columns 0–31 and columns 32–63 of one matrix, for example.
+
+def _interleaved(out: Tensor, other: Tensor) -> bool:
+    """Whether two tensors share no byte although their spans overlap.
+
+    They are told apart where both are row-major, or both column-major, with one leading stride:
+    columns 0–31 and columns 32–63 of one matrix, for example.
     """
-    start, end = other.data_ptr(), other.data_ptr() + span_bytes(other)
-    if out.data_ptr() + span_bytes(out) <= start or end <= out.data_ptr():
-        return True
     if out.ndim < 2 or other.ndim < 2:
         return False
     if out.stride(0) == other.stride(0) == 1:
@@ -57,7 +59,7 @@ def disjoint(out: Tensor, other: Tensor) -> bool:
     alike = out.stride() == other.stride() and out.element_size() == other.element_size()
     if not alike or out.stride(1) != 1 or pitch == 0:
         return False
-    gap = (out.data_ptr() - start) % pitch
+    gap = (out.data_ptr() - other.data_ptr()) % pitch
     out_bytes, other_bytes = (x.shape[1] * x.element_size() for x in (out, other))
     return gap >= other_bytes and gap + out_bytes <= pitch
 

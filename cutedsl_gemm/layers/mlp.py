@@ -149,7 +149,8 @@ class Mlp(torch.autograd.Function):
         ctx.wanted = (0,) if b1 is not None and b1.requires_grad else ()
         ctx.order, ctx.count = order, len(w1)
         ctx.kept = stored_layer(activation, gate_first == (order == 1), b1 is not None)
-        b = first_b(activation, w1[::order])
+        # The b of two weights holds their addresses: constants of a graph that a mode may make.
+        b = None if len(w1) == 2 and dispatch_modes() else first_b(activation, w1[::order])
         if b is None:
             h, *stored = first_products(linear, x, w1, None, activation, gate_first)
         else:
@@ -227,14 +228,13 @@ def stored_layer(activation: str, gate_first: bool, bias: bool) -> Stored:
 def first_b(activation: str, w1: Sequence[Tensor]) -> Tensor | None:
     """The b of the first layer: (K, H), or (2, K, H) if it has a gate.
 
-    w1 is in the order of addresses. None for two weights that are no parts of one tensor, and
-    inside a TorchDispatchMode: a graph that it makes would have their addresses as constants.
+    w1 is in the order of addresses. None for two weights that are no parts of one tensor.
     """
     if activation not in GATES:
         return w1[0].mT
     if len(w1) == 1:
         return w1[0].view(2, w1[0].shape[0] // 2, w1[0].shape[1]).mT
-    parts = None if dispatch_modes() else as_parts(*w1)
+    parts = as_parts(*w1)
     return None if parts is None else parts.mT
 
 

@@ -20,7 +20,7 @@ from torch.compiler import is_dynamo_compiling
 
 from cutedsl_gemm.calls.fused import compute, fused
 from cutedsl_gemm.calls.results import Results
-from cutedsl_gemm.inputs.pairs import as_parts, in_reach, parts_at
+from cutedsl_gemm.inputs.pairs import in_reach, parts_at
 from cutedsl_gemm.inputs.problem import MAX_EXTENT, WIDEST_ALIGNMENT
 from cutedsl_gemm.inputs.remember import remember
 from cutedsl_gemm.inputs.tensors import DENSE, is_sharded
@@ -30,6 +30,7 @@ from cutedsl_gemm.kernels.epilogue.derivative import Stored
 from cutedsl_gemm.layers.activations import GATES
 from cutedsl_gemm.layers.mlp import (
     Mlp,
+    first_b,
     first_layer,
     first_products,
     hidden_gradient,
@@ -250,14 +251,10 @@ def _make(
     """What `_product` remembers of tensors of a signature; `gate_first` in memory."""
     if not _is_faster(x, w1, b1, activation):
         return BY_TORCH
-    b, operands = w1[0].detach().mT, {} if b1 is None else {"bias": b1.detach()}
-    if activation in GATES:
-        halves = [each.detach() for each in w1] if len(w1) == 2 else [*w1[0].detach().chunk(2)]
-        halves.sort(key=Tensor.data_ptr)
-        parts = as_parts(*halves)
-        if parts is None:
-            return ONE_BY_ONE
-        b = parts.mT
+    b = first_b(activation, sorted((each.detach() for each in w1), key=Tensor.data_ptr))
+    if b is None:
+        return ONE_BY_ONE
+    operands = {} if b1 is None else {"bias": b1.detach()}
     layer = first_layer(activation, gate_first, b1 is not None)
     found = fused(rows_of(x.detach()), b, layer, operands)
     kept = stored_layer(activation, gate_first, b1 is not None)

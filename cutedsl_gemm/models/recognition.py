@@ -241,7 +241,7 @@ class _Recorder(TorchFunctionMode):
         return self.tensor(("linear", name, self.expressions[input]))
 
     def elementwise(self, *given: Tensor | float, inplace: bool = False, name: str) -> Tensor:
-        """An operation of _ELEMENTWISE, of tensors and numbers."""
+        """An operation of _OPERATIONS, or an activation, of tensors and numbers."""
         if inplace:
             raise ValueError
         return self.tensor((name, *map(self._argument, given)))
@@ -268,27 +268,15 @@ class _Recorder(TorchFunctionMode):
         return tuple(self.tensor(("half", each, self.expressions[input])) for each in range(2))
 
 
-# Operations of activations that are written out, and what computes them.
-_ELEMENTWISE: Mapping[str, tuple[Callable[..., Tensor], ...]] = {
-    "add": (torch.add, Tensor.add),
-    "sub": (torch.sub, Tensor.sub),
-    "mul": (torch.mul, Tensor.mul),
-    "div": (torch.div, Tensor.div),
-    "pow": (torch.pow, Tensor.pow),
-    "square": (torch.square, Tensor.square),
-    "erf": (torch.erf, Tensor.erf),
-    "relu": (torch.relu, Tensor.relu, F.relu),
-    "tanh": (torch.tanh, Tensor.tanh),
-    "sigmoid": (torch.sigmoid, Tensor.sigmoid),
-    "silu": (F.silu,),
-    "gelu": (F.gelu,),
-    "gelu_tanh": (partial(F.gelu, approximate="tanh"),),
-}
+# Of torch and of Tensor: activations that are written out consist of them.
+_OPERATIONS = "add", "sub", "mul", "div", "pow", "square", "erf", "relu", "tanh", "sigmoid"
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
-    function: partial(_Recorder.elementwise, name=name)
-    for name, functions in _ELEMENTWISE.items()
-    for function in functions
+    getattr(owner, name): partial(_Recorder.elementwise, name=name)
+    for name in _OPERATIONS
+    for owner in (torch, Tensor)
 } | {
+    F.relu: partial(_Recorder.elementwise, name="relu"),
+    F.silu: partial(_Recorder.elementwise, name="silu"),
     F.linear: _Recorder.linear,
     F.gelu: _Recorder.gelu,
     F.dropout: _Recorder.dropout,
@@ -319,12 +307,10 @@ def _plain(hidden: Expression, down: str) -> MlpLayers | None:
 
 def _gated(hidden: Expression, down: str) -> MlpLayers | None:
     """The MLP with such a hidden layer, if it has a gate."""
-    match hidden:
-        case "mul", one, other:
-            pass
-        case _:
-            return None
-    for activated, up in (one, other), (other, one):
+    operation, *factors = hidden
+    if operation != "mul":
+        return None
+    for activated, up in factors, factors[::-1]:
         activation, gate = _activation(activated) or (None, None)
         name = next((name for name, each in GATED.items() if each == activation), None)
         match name, gate, up:
@@ -337,9 +323,9 @@ def _gated(hidden: Expression, down: str) -> MlpLayers | None:
 
 
 def _activation(expression: Expression) -> tuple[str, Expression] | None:
-    """The name in ACTIVATIONS of what an expression computes of a layer's result, and that result.
+    """The activation that an expression applies to a layer's result, by name, and that result.
 
-    An activation may be written out, in one way or another: it is compared at some points.
+    An activation may be written out in several ways, so its values at some points decide.
     """
     results = {*_results(expression)}
     if len(results) != 1:
@@ -357,7 +343,7 @@ def _activation(expression: Expression) -> tuple[str, Expression] | None:
 
 
 def _results(expression: Expression) -> Iterator[Expression]:
-    """The results of layers, or of x, that an expression is computed from."""
+    """The results of layers, or x, from which an expression is computed."""
     match expression:
         case "x" | ("linear" | "half", *_):
             yield expression
@@ -372,8 +358,9 @@ def _evaluated(expression: Expression, values: Mapping[Expression, Tensor]) -> T
         return expression
     if expression in values:
         return values[expression]
-    function, *_ = _ELEMENTWISE[expression[0]]
-    return function(*(_evaluated(each, values) for each in expression[1:]))
+    name, *arguments = expression
+    function = ACTIVATIONS.get(name) or getattr(torch, name)
+    return function(*(_evaluated(each, values) for each in arguments))
 
 
 def _fits(layers: dict[str, nn.Linear], found: MlpLayers) -> bool:
