@@ -105,21 +105,39 @@ def test_enabled_runs_products_and_their_gradients(bias):
     assert found.grad_fn.name().startswith("_Linear")
 
 
-def mlp_plans(bias):
-    """Those of an MLP without a gate, forward and backward."""
-    x, b, hidden = (torch.empty(shape) for shape in ((ROWS, WIDTH), (HIDDEN, WIDTH), (1, HIDDEN)))
-    x, b, hidden = x.bfloat16(), b.bfloat16().mT, hidden.bfloat16()
-    row, wanted = ({"bias": hidden[0]}, (0,)) if bias else ({}, ())
-    layer = bound(x, b, LINEAR["gelu"][int(bias)], row, DEFAULTS)
+def fused_plans(b, layer, row):
+    """Those of an MLP whose first layer has this B and epilogue, forward and backward."""
+    x, hidden = torch.empty(ROWS, WIDTH).bfloat16(), torch.empty(ROWS, HIDDEN).bfloat16()
+    wanted = (0,) if row else ()
+    layer = bound(x, b, layer, row, DEFAULTS)
     kept = with_stored(layer, wanted)
     epilogue = in_product(kept, wanted)
-    stored = {operand.name: hidden.expand(ROWS, HIDDEN) for operand in epilogue.operands}
+    stored = {operand.name: hidden for operand in epilogue.operands}
     return [
         plan_for(x, b, epilogue=layer, **row),
         plan_for(x, b, epilogue=kept.epilogue, **row),
         plan_of((ROWS, HIDDEN, WIDTH), epilogue=epilogue, **stored),
-        *plans(bias),
+        *plans(bool(row)),
     ]
+
+
+def assert_fused_as_torchs(ours, theirs):
+    """Results, gradients and replays of a converted MLP; `theirs` computes it by torch."""
+    x, dy = draw(2, ROWS // 2, WIDTH).requires_grad_(), draw(2, ROWS // 2, WIDTH)
+    leaves = [x, *ours.parameters()]
+    found, wanted = (torch.autograd.grad(each(x), leaves, dy) for each in (ours, theirs))
+    assert all(map(near, found, wanted))
+    with torch.no_grad():
+        wanted = ours(x)
+        assert near(wanted, theirs(x))
+        assert any(faster_mlp._calls.values())
+        assert torch.equal(replayed(ours, x), wanted)
+
+
+def mlp_plans(bias):
+    """Those of an MLP without a gate."""
+    b, row = torch.empty(HIDDEN, WIDTH).bfloat16().mT, torch.empty(HIDDEN).bfloat16()
+    return fused_plans(b, LINEAR["gelu"][int(bias)], {"bias": row} if bias else {})
 
 
 @pytest.mark.compiles(plans=mlp_plans)
@@ -127,18 +145,13 @@ def mlp_plans(bias):
 def test_an_mlp_is_torchs(bias, monkeypatch):
     monkeypatch.setattr(faster_mlp, "LEAST_TRAINED_FUSED", 0)
     monkeypatch.setattr(faster_mlp, "_calls", {})
-    theirs = two_layers(nn.GELU(), bias)
-    ours = convert(copy.deepcopy(theirs))
-    x, dy = draw(2, ROWS // 2, WIDTH).requires_grad_(), draw(2, ROWS // 2, WIDTH)
-    found, wanted = (
-        torch.autograd.grad(each(x), [x, *each.parameters()], dy) for each in (ours, theirs)
-    )
-    assert all(map(near, found, wanted))
-    with torch.no_grad():
-        wanted = ours(x)
-        assert near(wanted, theirs(x))
-        assert any(faster_mlp._calls.values())
-        assert torch.equal(replayed(ours, x), wanted)
+    ours = convert(two_layers(nn.GELU(), bias))
+    up, _, down = ours
+
+    def theirs(x):
+        return F.linear(F.gelu(F.linear(x, up.weight, up.bias)), down.weight, down.bias)
+
+    assert_fused_as_torchs(ours, theirs)
 
 
 class Gated(nn.Module):
@@ -158,19 +171,9 @@ class Gated(nn.Module):
 
 
 def gated_plans(swapped):
-    """Those of a gated MLP, forward and backward."""
-    x, b = torch.empty(ROWS, WIDTH), torch.empty(2, HIDDEN, WIDTH).mT
-    x, b, hidden = (each.bfloat16() for each in (x, b, torch.empty(ROWS, HIDDEN)))
-    layer = bound(x, b, GATES["swiglu"][int(swapped)], {}, DEFAULTS)
-    kept = with_stored(layer)
-    epilogue = in_product(kept)
-    stored = {operand.name: hidden for operand in epilogue.operands}
-    return [
-        plan_for(x, b, epilogue=layer),
-        plan_for(x, b, epilogue=kept.epilogue),
-        plan_of((ROWS, HIDDEN, WIDTH), epilogue=epilogue, **stored),
-        *plans(False),
-    ]
+    """Those of a gated MLP."""
+    b = torch.empty(2, HIDDEN, WIDTH).bfloat16().mT
+    return fused_plans(b, GATES["swiglu"][int(swapped)], {})
 
 
 @pytest.mark.compiles(plans=gated_plans)
@@ -183,12 +186,4 @@ def test_a_gated_mlp_is_torchs_wherever_its_weights_lie(swapped, between):
     def theirs(x):
         return F.linear(F.silu(F.linear(x, gate)) * F.linear(x, up), down)
 
-    x, dy = draw(2, ROWS // 2, WIDTH).requires_grad_(), draw(2, ROWS // 2, WIDTH)
-    leaves = [x, gate, up, down]
-    found, wanted = (torch.autograd.grad(each(x), leaves, dy) for each in (ours, theirs))
-    assert all(map(near, found, wanted))
-    with torch.no_grad():
-        wanted = ours(x)
-        assert near(wanted, theirs(x))
-        assert any(faster_mlp._calls.values())
-        assert torch.equal(replayed(ours, x), wanted)
+    assert_fused_as_torchs(ours, theirs)

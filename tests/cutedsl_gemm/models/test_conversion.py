@@ -18,6 +18,7 @@ from cutedsl_gemm.calls import fused as fused_module
 from cutedsl_gemm.layers import linear_calls
 from cutedsl_gemm.models import faster
 from cutedsl_gemm.models.conversion import GemmLinear
+from tests.cutedsl_gemm.models.alike import assert_gradients_alike, close, draw, near
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
@@ -29,19 +30,10 @@ def deep(value):
     return pytest.param(value, marks=pytest.mark.deep)
 
 
-def draw(*shape, dtype=torch.bfloat16):
-    return torch.randn(shape).to(dtype)
-
-
 def model(bias=True, dtype=torch.bfloat16):
     """Two layers that are not recognised as an MLP."""
     layers = nn.Linear(40, 72, bias=bias), nn.Mish(), nn.Linear(72, 24, bias=bias)
     return nn.Sequential(*layers).to(dtype)
-
-
-def near(ours, theirs, within=1e-2):
-    assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
-    return (ours.double() - theirs.double()).norm() <= within * theirs.double().norm()
 
 
 X = draw(2, 9, 40)
@@ -54,13 +46,7 @@ def test_results_and_gradients_are_torchs(bias, products):
     inputs = [X.clone().requires_grad_() for _ in range(2)]
     results = [each(x) for each, x in zip((ours, theirs), inputs, strict=True)]
     assert near(*results)
-    dy = draw(2, 9, 24)
-    for result in results:
-        result.backward(dy)
-    assert near(inputs[0].grad, inputs[1].grad)
-    for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
-        assert near(one.grad, other.grad)
-        assert one.grad.stride() == one.stride()
+    assert_gradients_alike((ours, theirs), inputs, results)
     assert sorted(products) == sorted(
         [(18, 72, 40), (18, 24, 72), (18, 40, 72), (72, 40, 18), (18, 72, 24), (24, 72, 18)]
     )
@@ -168,7 +154,7 @@ def test_inputs_of_any_strides_give_torchs_result(x, bias):
     layer = nn.Linear(40, 24, bias=bias).bfloat16()
     wanted = layer(x)
     found = convert(layer)(x)
-    assert near(found, wanted)
+    assert close(found, wanted)
     assert torch.equal(layer(x.clone()), found)  # of other strides
 
 

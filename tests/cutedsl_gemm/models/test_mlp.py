@@ -27,6 +27,7 @@ from cutedsl_gemm.models import conversion, faster, faster_mlp
 from cutedsl_gemm.models.conversion import GemmMlp
 from cutedsl_gemm.models.converted import Converted
 from cutedsl_gemm.models.recognition import recognized
+from tests.cutedsl_gemm.models.alike import assert_gradients_alike, draw, near
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
@@ -181,16 +182,6 @@ def nothing_remembered(monkeypatch):
     monkeypatch.setattr(faster_mlp, "_calls", {})
 
 
-def draw(*shape):
-    return torch.randn(shape).bfloat16()
-
-
-def near(ours, theirs, within=1e-2):
-    assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
-    assert theirs.any()
-    return (ours.double() - theirs.double()).norm() <= within * theirs.double().norm()
-
-
 X = draw(2, 9, 40)
 FUSED = 18, 48, 40
 
@@ -203,13 +194,7 @@ def test_results_and_gradients_are_torchs(name, products):
     results = [each(x) for each, x in zip((ours, theirs), inputs, strict=True)]
     assert near(*results)
     assert products == [FUSED, (18, 40, ours.down_proj.in_features)]
-    dy = draw(*X.shape)
-    for result in results:
-        result.backward(dy)
-    assert near(inputs[0].grad, inputs[1].grad)
-    for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
-        assert near(one.grad, other.grad)
-        assert one.grad.stride() == one.stride()
+    assert_gradients_alike((ours, theirs), inputs, results)
     with torch.no_grad():
         assert torch.equal(ours(X), results[0])
 
