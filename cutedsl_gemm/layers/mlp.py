@@ -11,7 +11,7 @@ docs/fused-mlp.md builds such a block step by step.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 import torch
@@ -38,6 +38,7 @@ from cutedsl_gemm.layers.functions import (
     linear,
 )
 from cutedsl_gemm.layers.linear_calls import SAVED_BY_GEMM
+from cutedsl_gemm.ops.fused_derivatives import leaf_gradients
 from layouts.errors import brief, did_you_mean
 
 Linear: TypeAlias = Callable[..., Tensor]  # (x, weight, bias), as torch.nn.functional.linear
@@ -77,7 +78,7 @@ def mlp(
             return _composed(activation, *tensors)
         check_weight("w1", *tensors[:2])
         rows, w1, *rest = rows_of(tensors[0]), *tensors[1:]
-        made: Tensor = Mlp.apply(linear, activation, True, rows, *rest, w1)
+        made: Tensor = Mlp.apply(linear, activation, True, rows, *rest, w1)[0]
         return made.view(*x.shape[:-1], made.shape[1])
     except REFUSALS:
         _check(activation in GATES, x, w1, b1, w2, b2)
@@ -125,11 +126,12 @@ def _composed(
 
 
 class Mlp(torch.autograd.Function):
-    """Both layers, of a matrix x. `linear` computes the products that have no epilogue.
+    """Both layers, of a matrix x: y, and the results of `stored_layer`.
 
-    w1 is one weight; or those of gate and value, in the order that `gate_first` says. What is saved
-    has their order, whether one kernel reads both or not, and whatever their addresses: a
-    checkpoint may save it again with the weights elsewhere.
+    The latter are results so that derivatives have derivatives. `linear` computes the products that
+    have no epilogue. w1 is one weight; or those of gate and value, in the order that `gate_first`
+    says. What is saved has this order, whatever the addresses: a checkpoint may save it again with
+    the weights elsewhere.
     """
 
     @staticmethod
@@ -143,62 +145,73 @@ class Mlp(torch.autograd.Function):
         w2: Tensor,
         b2: Tensor | None,
         *w1: Tensor,
-    ) -> Tensor:
+    ) -> tuple[Tensor, ...]:
         order = memory_order(w1)
-        ctx.linear, ctx.layer = linear, (activation, gate_first)
-        ctx.wanted = (0,) if b1 is not None and b1.requires_grad else ()
-        ctx.order, ctx.count = order, len(w1)
-        ctx.kept = stored_layer(activation, gate_first == (order == 1), b1 is not None)
         # The b of two weights holds their addresses: constants of a graph that a mode may make.
         b = None if len(w1) == 2 and dispatch_modes() else first_b(activation, w1[::order])
         if b is None:
-            h, *stored = first_products(linear, x, w1, None, activation, gate_first)
+            h, *others = first_products(linear, x, w1, b1, activation, gate_first)
         else:
+            layer = stored_layer(activation, gate_first == (order == 1), b1 is not None)
             given = {} if b1 is None else {"bias": b1}
-            results = fused_product(x, b, ctx.kept.epilogue, given)
-            h, stored = results[0], [results[place] for place in ctx.kept.places][::order]
-        needs_x, needs_b1, needs_w2, _, *needs_w1 = ctx.needs_input_grad[3:]
-        ctx.frozen = not (needs_x or needs_b1 or any(needs_w1))  # h is then no function of x
-        of_first: list[Tensor | None] = [x, b1, w2, *w1, *stored]
-        if ctx.frozen:
-            of_first = [None] * len(of_first)
-        ctx.b2_spec = None if b2 is None else (b2.shape, b2.dtype)  # no gradient reads its values
-        ctx.save_for_backward(SAVED_BY_GEMM, h if needs_w2 else None, *of_first)
-        return linear(h, w2, b2)
+            h, *others = fused_product(x, b, layer.epilogue, given)
+            others = others[::order]
+        ctx.set_materialize_grads(False)
+        ctx.linear, ctx.layer, ctx.count = linear, (activation, gate_first), len(w1)
+        ctx.biases = [None if each is None else (each.shape, each.dtype) for each in (b1, b2)]
+        _save(ctx, x, w2, w1, (h, *others))
+        return linear(h, w2, b2), h, *others
 
     @staticmethod
-    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
-        _, h, x, b1, w2, *rest = ctx.saved_tensors
-        w1, stored = rest[: ctx.count], rest[ctx.count :]
-        if torch.is_grad_enabled() and not ctx.frozen:  # the derivatives are to have derivatives
-            given = x, b1, w2, _stand_in(ctx.b2_spec, dy), *w1
-            return None, None, None, *_gradients(ctx, given, dy)
+    def backward(ctx: Any, dy: Tensor | None, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         needs_x, needs_b1, needs_w2, needs_b2, *needs_w1 = ctx.needs_input_grad[3:]
-        linear, of_input, of_b1 = ctx.linear, None, None
+        x, w2, w1, results = _saved(ctx)
+        linear, (activation, gate_first) = ctx.linear, ctx.layer
+        again = torch.is_grad_enabled() or any(g is not None for g in grads)
+        of_x = of_b1 = of_w2 = of_b2 = None
         of_w1: list[Tensor | None] = [None] * ctx.count
-        if needs_x or needs_b1 or any(needs_w1):
-            dz, *sums = hidden_gradient(ctx.kept, dy, w2, stored, b1, ctx.wanted, ctx.order)
-            if needs_x:
-                of_input = input_gradient(linear, dz, w1)
+        if (needs_x or needs_b1 or any(needs_w1)) and (again or dy is not None):
+            gradient = partial(_by_operations, linear, grads) if again else hidden_gradient
+            stored = of_derivative(results)
+            dz, *sums = gradient(dy, w2, stored, activation, gate_first, needs_b1)
+            of_x = input_gradient(linear, dz, w1) if needs_x else None
+            of_b1 = _as_bias(sums[0], *ctx.biases[0]) if needs_b1 else None
             if any(needs_w1):
                 whole = linear(dz.mT, x.mT)  # (H, K), or of both parts (2H, K)
                 parts = zip(whole.chunk(ctx.count), needs_w1, strict=True)
                 of_w1 = [part if needed else None for part, needed in parts]
-            of_b1 = sums[0].to(b1.dtype).view(b1.shape) if needs_b1 else None
-        of_w2 = linear(dy.mT, h.mT) if needs_w2 else None
-        of_b2 = None
-        if needs_b2:
-            shape, dtype = ctx.b2_spec
-            of_b2 = dy.sum(0, dtype=torch.float32).to(dtype).view(shape)
-        return None, None, None, of_input, of_b1, of_w2, of_b2, *of_w1
+        if dy is not None:
+            of_w2 = linear(dy.mT, results[0].mT) if needs_w2 else None
+            of_b2 = _as_bias(dy.sum(0, dtype=torch.float32), *ctx.biases[1]) if needs_b2 else None
+        return None, None, None, of_x, of_b1, of_w2, of_b2, *of_w1
 
 
-def _stand_in(spec: tuple[torch.Size, torch.dtype] | None, dy: Tensor) -> Tensor | None:
-    """A tensor in place of b2, on whose values no gradient depends."""
-    if spec is None:
-        return None
-    shape, dtype = spec
-    return dy.new_zeros(shape, dtype=dtype).requires_grad_()
+def _save(
+    ctx: Any, x: Tensor, w2: Tensor, w1: Sequence[Tensor], results: Sequence[Tensor]
+) -> None:
+    """Keep in `ctx` what its gradients need: those of frozen weights need no x."""
+    needs_x, needs_b1, needs_w2, _, *needs_w1 = ctx.needs_input_grad[3:]
+    needs_first = needs_x or needs_b1 or any(needs_w1)
+    h, *others = results
+    ctx.save_for_backward(
+        SAVED_BY_GEMM,
+        x if any(needs_w1) else None,
+        w2 if needs_first else None,
+        *(each if needs_x else None for each in w1),
+        h if needs_w2 or (needs_first and not others) else None,
+        *(each if needs_first else None for each in others),
+    )
+
+
+def _saved(ctx: Any) -> tuple[Any, Any, Sequence[Any], Sequence[Any]]:
+    """x, w2, w1, and the results of the first layer; None for what `_save` did not keep."""
+    _, x, w2, *rest = ctx.saved_tensors
+    return x, w2, rest[: ctx.count], rest[ctx.count :]
+
+
+def _as_bias(gradient: Tensor, shape: torch.Size, dtype: torch.dtype) -> Tensor:
+    """The gradient of a bias, a sum over M, as that of a bias (N,) or (1, N)."""
+    return gradient.to(dtype).view(shape)
 
 
 def memory_order(w1: Sequence[Tensor]) -> int:
@@ -225,6 +238,14 @@ def stored_layer(activation: str, gate_first: bool, bias: bool) -> Stored:
     return with_stored(epilogue, (0,) if bias else ())
 
 
+def of_derivative(results: Sequence[Any]) -> Sequence[Any]:
+    """The results of `stored_layer` that its derivative reads: all but the hidden layer.
+
+    If that is all there is, as for relu, tanh and sigmoid, the derivative reads it.
+    """
+    return results[1:] or results
+
+
 def first_b(activation: str, w1: Sequence[Tensor]) -> Tensor | None:
     """The b of the first layer: (K, H), or (2, K, H) if it has a gate.
 
@@ -245,42 +266,68 @@ def first_products(
     b1: Tensor | None,
     activation: str,
     gate_first: bool,
-) -> tuple[Tensor, ...]:
-    """The hidden layer, and the products of w1 in its order: a kernel for each weight.
+) -> list[Tensor]:
+    """The results of `stored_layer`, in the order of w1: a kernel for each weight.
 
     w1 is one weight; or gate and up, as two weights, or in one, whose product is divided.
     """
     products = [linear(x, each, b1) for each in w1]
     if activation not in GATES:
-        return ACTIVATIONS[activation](products[0]), *products
+        count = len(stored_layer(activation, gate_first, b1 is not None).epilogue.results)
+        return [ACTIVATIONS[activation](products[0]), *products][:count]
     first, second = products if len(w1) == 2 else products[0].chunk(2, dim=1)
     gate, up = (first, second) if gate_first else (second, first)
-    return ACTIVATIONS[GATED[activation]](gate) * up, first, second
+    return [ACTIVATIONS[GATED[activation]](gate) * up, first, second]
 
 
 def hidden_gradient(
-    kept: Stored,
     dy: Tensor,
     w2: Tensor,
     stored: Sequence[Tensor],
-    b1: Tensor | None,
-    wanted: tuple[int, ...],
-    order: int,
+    activation: str,
+    gate_first: bool,
+    needs_b1: bool,
 ) -> Results:
     """dz, the gradient of the sums of the first layer: (M, H), or (M, 2H) with a gate.
 
-    Then the gradient of b1, a sum over M, if it is `wanted`. One product, dy · w2, gives both.
-    `stored` is what the layer kept, in the order of w1; `order` is its `memory_order`.
+    Then, if it is needed, the gradient of b1, a sum over M. One product, dy · w2, gives both.
+    `stored` is what the layer kept, in the order of w1.
     """
-    epilogue = in_product(kept, wanted)
-    known = {f"value {n}": each for n, each in zip(kept.numbers, stored[::order], strict=True)}
-    known |= {} if b1 is None else {"bias": b1}
+    kept = stored_layer(activation, gate_first, needs_b1)
+    epilogue = in_product(kept, (0,) if needs_b1 else ())
+    known = {f"value {n}": each for n, each in zip(kept.numbers, stored, strict=True)}
     given = {operand.name: known[operand.name] for operand in epilogue.operands}
-    if kept.epilogue.accumulators == 1:
+    if activation not in GATES:
         return fused_product(dy, w2, epilogue, given)
     dz = dy.new_empty(dy.shape[0], 2 * w2.shape[1])  # side by side, as the rows of w1 are
-    fused_product(dy, w2, epilogue, given, dz.chunk(2, dim=1)[::order])
+    fused_product(dy, w2, epilogue, given, dz.chunk(2, dim=1))
     return (dz,)
+
+
+def _by_operations(
+    linear: Linear,
+    grads: Sequence[Tensor | None],
+    dy: Tensor | None,
+    w2: Tensor,
+    stored: Sequence[Tensor],
+    activation: str,
+    gate_first: bool,
+    needs_b1: bool,
+) -> Results:
+    """As `hidden_gradient`, by operations that have derivatives.
+
+    `grads` are the gradients of the first layer's results: they are used where these were stored.
+    """
+    of_h, *others = grads
+    if dy is not None:
+        through_y = linear(dy, w2.mT)
+        of_h = through_y if of_h is None else of_h + through_y
+    kept = stored_layer(activation, gate_first, needs_b1)
+    known_backward = first_layer(activation, gate_first, needs_b1).backward
+    known = [0.0] * needs_b1 + [*stored]  # no derivative reads the bias
+    parts = leaf_gradients(kept, stored[0].shape, (), known, (of_h, *others), known_backward)
+    dz = torch.cat([each.to(stored[0].dtype) for each in parts], dim=1)
+    return (dz, dz.sum(0, dtype=torch.float32)) if needs_b1 else (dz,)
 
 
 def input_gradient(linear: Linear, dz: Tensor, w1: Sequence[Tensor]) -> Tensor:
@@ -289,19 +336,3 @@ def input_gradient(linear: Linear, dz: Tensor, w1: Sequence[Tensor]) -> Tensor:
         return linear(dz, w1[0].mT)
     first, second = dz.chunk(2, dim=1)
     return addmm(linear(first, w1[0].mT), second, w1[1])
-
-
-def _gradients(ctx: Any, tensors: tuple[Any, ...], dy: Tensor) -> list[Tensor | None]:
-    """Gradients that are differentiable themselves, by those of the two layers.
-
-    They are taken of views, so that an input made of another, or given twice, counts once.
-    """
-    tensors = tuple(each if each is None else each.view_as(each) for each in tensors)
-    pairs = zip(tensors, ctx.needs_input_grad[3:], strict=True)
-    needed = [each for each, needs in pairs if needs]
-    x, b1, w2, b2, *w1 = tensors
-    (activation, gate_first), linear = ctx.layer, ctx.linear
-    hidden, *_ = first_products(linear, x, w1, b1, activation, gate_first)
-    made = linear(hidden, w2, b2)
-    found = iter(torch.autograd.grad(made, needed, dy, create_graph=True))
-    return [next(found) if needs else None for needs in ctx.needs_input_grad[3:]]

@@ -28,6 +28,7 @@ from cutedsl_gemm.inputs.transforms import dispatch_modes, exporting, transforme
 from cutedsl_gemm.inputs.views import flattener, reshaper, rows_of, unflattened
 from cutedsl_gemm.kernels.epilogue.derivative import Stored
 from cutedsl_gemm.layers.activations import GATES
+from cutedsl_gemm.layers.linear_calls import extents
 from cutedsl_gemm.layers.mlp import (
     Mlp,
     first_b,
@@ -35,6 +36,7 @@ from cutedsl_gemm.layers.mlp import (
     first_products,
     hidden_gradient,
     input_gradient,
+    of_derivative,
     stored_layer,
 )
 from cutedsl_gemm.models.faster import autocast, linear, multiply, on_hopper, suits
@@ -95,7 +97,8 @@ def mlp(
         if product is BY_TORCH:
             return None
         options = linear, activation, gate_first
-        return unflattened(Mlp.apply(*options, rows_of(x), b1, w2, b2, *w1), x)
+        made = Mlp.apply(*options, rows_of(x), b1, w2, b2, *w1)
+        return unflattened(made[0], x)
     if isinstance(product, bool):
         return None
     (h,) = product.call.run(product.call.as_matrix(x), product.b, product.operands, None)
@@ -310,18 +313,16 @@ def _operator(
     """y (M, N); and, if `kept`, the hidden layer, and what else the first layer stores."""
     product = _product(x, w1, b1, activation, gate_first)
     if isinstance(product, bool):
-        # relu, tanh and sigmoid store no sum: their derivatives read h
-        count = len(stored_layer(activation, gate_first, b1 is not None).epilogue.results)
-        h, *stored = first_products(multiply, x, w1, b1, activation, gate_first)[:count]
+        h, *others = first_products(multiply, x, w1, b1, activation, gate_first)
         if kept:  # outputs never share memory
-            stored = [each.clone(memory_format=torch.contiguous_format) for each in stored]
+            others = [each.clone(memory_format=torch.contiguous_format) for each in others]
     elif kept:
-        h, *stored = compute(x, product.b, product.call.kept.epilogue, product.operands)
-        stored = stored[:: product.order]
+        h, *others = compute(x, product.b, product.call.kept.epilogue, product.operands)
+        others = others[:: product.order]
     else:
         (h,) = product.call.run(x, product.b, product.operands, None)
     y = multiply(h, w2, b2)
-    return [y, h, *stored] if kept else [y]
+    return [y, h, *others] if kept else [y]
 
 
 class _Traced(torch.autograd.Function):
@@ -338,19 +339,29 @@ class _Traced(torch.autograd.Function):
         b2: Tensor | None,
         *w1: Tensor,
     ) -> Tensor:
-        y, *kept = _operator(x, list(w1), b1, w2, b2, activation, gate_first, True)
-        ctx.save_for_backward(x, b1, w2, *w1, *kept)
+        y, *results = _operator(x, list(w1), b1, w2, b2, activation, gate_first, True)
+        ctx.save_for_backward(x, w2, *w1, *results)
         ctx.layer, ctx.count = (activation, gate_first), len(w1)
         made: Tensor = y
         return made
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
-        x, b1, w2, *others = ctx.saved_tensors
-        w1, kept = others[: ctx.count], others[ctx.count :]
+        x, w2, *others = ctx.saved_tensors
+        w1, results = others[: ctx.count], others[ctx.count :]
         needs_x, needs_b1, needs_w2, needs_b2, *needs_w1 = ctx.needs_input_grad[2:]
-        needs = [needs_x, any(needs_w1), needs_b1, needs_w2]
-        of_x, of_w1, of_b1, of_w2 = _backward(dy, x, w1, b1, w2, kept, *ctx.layer, needs)
+        needs_first = needs_x or needs_b1 or any(needs_w1)
+        # The graph keeps what this operator reads, and no more.
+        of_x, of_w1, of_b1, of_w2 = _backward(
+            dy,
+            x if any(needs_w1) else None,
+            w1 if needs_x else [],
+            w2,
+            results[0] if needs_w2 else None,
+            of_derivative(results) if needs_first else [],
+            *ctx.layer,
+            needs_b1,
+        )
         parts = of_w1.chunk(len(w1))
         return (
             None,  # activation
@@ -365,63 +376,65 @@ class _Traced(torch.autograd.Function):
 
 def _fake_backward(
     dy: Tensor,
-    x: Tensor,
+    x: Tensor | None,
     w1: Sequence[Tensor],
-    b1: Tensor | None,
     w2: Tensor,
-    kept: Sequence[Tensor],
+    h: Tensor | None,
+    stored: Sequence[Tensor],
     activation: str,
     gate_first: bool,
-    needs: Sequence[bool],
+    needs_b1: bool,
 ) -> list[Tensor]:
-    shapes = x.shape, (_columns(w1), x.shape[1]), w2.shape[1:], w2.shape
-    return [x.new_empty(shape if n else 0) for shape, n in zip(shapes, needs, strict=True)]
+    columns = w2.shape[1] * (2 if activation in GATES else 1)
+    return [
+        dy.new_empty((dy.shape[0], w1[0].shape[1]) if w1 else 0),
+        dy.new_empty(0 if x is None else (columns, x.shape[1])),
+        dy.new_empty(columns if needs_b1 else 0),
+        dy.new_empty(0 if h is None else w2.shape),
+    ]
 
 
 @operator("mlp_backward", _fake_backward)
 def _backward(
     dy: Tensor,
-    x: Tensor,
+    x: Tensor | None,
     w1: Sequence[Tensor],
-    b1: Tensor | None,
     w2: Tensor,
-    kept: Sequence[Tensor],
+    h: Tensor | None,
+    stored: Sequence[Tensor],
     activation: str,
     gate_first: bool,
-    needs: Sequence[bool],
+    needs_b1: bool,
 ) -> list[Tensor]:
     """The gradients of x, w1 (H, K) or (2H, K), b1 and w2; those that are not needed are empty.
 
-    `kept` are the results of the first layer.
+    No w1: that of x is not needed; no x: that of w1; no h, the hidden layer: that of w2. `stored`
+    are the results of the first layer that its derivative reads.
     """
-    needs_x, needs_w1, needs_b1, needs_w2 = needs
-    dz, *sums = x.new_empty(0), x.new_empty(0)
-    if needs_x or needs_w1 or needs_b1:
-        dz, *sums = _hidden_gradient(dy, x, w1, b1, w2, kept, activation, gate_first)
+    dz, *sums = dy.new_empty(0), dy.new_empty(0)
+    if stored:
+        dz, *sums = _hidden_gradient(dy, w2, stored, activation, gate_first, needs_b1)
     return [
-        input_gradient(multiply, dz, w1) if needs_x else x.new_empty(0),
-        multiply(dz.mT, x.mT) if needs_w1 else x.new_empty(0),
-        sums[0].to(x.dtype) if needs_b1 else x.new_empty(0),
-        multiply(dy.mT, kept[0].mT) if needs_w2 else x.new_empty(0),
+        input_gradient(multiply, dz, w1) if w1 else dy.new_empty(0),
+        dy.new_empty(0) if x is None else multiply(dz.mT, x.mT),
+        sums[0].to(dy.dtype) if needs_b1 else dy.new_empty(0),
+        dy.new_empty(0) if h is None else multiply(dy.mT, h.mT),
     ]
 
 
 def _hidden_gradient(
     dy: Tensor,
-    x: Tensor,
-    w1: Sequence[Tensor],
-    b1: Tensor | None,
     w2: Tensor,
-    kept: Sequence[Tensor],
+    stored: Sequence[Tensor],
     activation: str,
     gate_first: bool,
+    needs_b1: bool,
 ) -> Results:
-    """As `layers.mlp.hidden_gradient`, or by torch if it computed the first layer."""
-    product = _product(x, w1, b1, activation, gate_first)
-    stored = [kept[i] for i in stored_layer(activation, gate_first, b1 is not None).places]
-    if not isinstance(product, bool):
-        wanted = () if b1 is None else (0,)
-        return hidden_gradient(product.call.kept, dy, w2, stored, b1, wanted, product.order)
-    backward: Any = first_layer(activation, gate_first, b1 is not None).backward
+    """As `layers.mlp.hidden_gradient`; by torch where it computes a first layer of this shape."""
+    layer = activation, gate_first, needs_b1
+    columns = w2.shape[1] * (2 if activation in GATES else 1)
+    if extents(dy, w2.mT) and on_hopper(dy.device) and beats_torch(len(dy), columns, len(w2)):
+        return hidden_gradient(dy, w2, stored, *layer)
+    backward: Any = first_layer(*layer).backward
     dz = torch.cat(backward(multiply(dy, w2.mT), *stored), dim=1)
-    return (dz,) if b1 is None else (dz, dz.sum(0, dtype=torch.float32))
+    return (dz, dz.sum(0, dtype=torch.float32)) if needs_b1 else (dz,)

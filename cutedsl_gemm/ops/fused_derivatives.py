@@ -129,59 +129,15 @@ class Backward(NamedTuple):
             return [None] * len(self.needs)
         count = self.kept.epilogue.accumulators
         wanted = [i for i, needed in enumerate(self.needs[2:]) if needed]
-        found = self.leaf_gradients(wanted, [*values, *stored], grads)
+        known = [*values, *stored]
+        found = leaf_gradients(
+            self.kept, self.c.shape, wanted, known, grads, self.known_backward
+        )
         of_values: list[Tensor | None] = [None] * len(values)
         for i, gradient in zip(wanted, found[count:], strict=True):
             of_values[i] = _summed(gradient, values[i])
         of_a, of_b = self.products(a, b, [each.to(self.c.dtype) for each in found[:count]])
         return [of_a, of_b, *of_values]
-
-    def leaf_gradients(
-        self,
-        wanted: Sequence[int],
-        known: Sequence[Value],
-        grads: Sequence[Tensor | None],
-    ) -> Sequence[Tensor]:
-        """The gradients of the accumulators, and of the wanted operands before they are summed.
-
-        `known` are the operands and the stored values.
-        """
-        epilogue, numbers, _ = self.kept
-        given = tuple(i for i, grad in enumerate(grads) if grad is not None)
-        if self.known_backward is not None and given == (0,):
-            of_accumulators = self.known_backward(grads[0], *known[len(epilogue.operands) :])
-            return [*of_accumulators, *[of_accumulators[0]] * len(wanted)]
-        # the derivative reads stored values, and of the accumulators no more than their shape
-        like: Any = next(grad for grad in grads if grad is not None)
-        accumulators = [like.new_empty((), dtype=torch.float32).expand(self.c.shape)]
-        accumulators *= epilogue.accumulators
-        matrices = [self.broadcast(i, grads[i], accumulators, known) for i in given]
-        everything = [*known, *matrices]
-        asked = derivative(epilogue, tuple(wanted), given, numbers)
-        leaves = [asked.program[each.value] for each in asked.results]
-        if all(leaf.operation == "operand" for leaf in leaves):  # as those of acc + bias
-            return [everything[int(leaf.value or 0)].expand(self.c.shape) for leaf in leaves]
-        return evaluate(asked, accumulators, everything)
-
-    def broadcast(
-        self, i: int, grad: Tensor, accumulators: Sequence[Tensor], known: Sequence[Value]
-    ) -> Tensor:
-        """The gradient of result i as a tensor over C, of the value before it was reduced.
-
-        An extremum's is divided among the elements that equal it, as in torch.
-        """
-        epilogue, numbers, _ = self.kept
-        result = epilogue.results[i]
-        if result.reduction is None:
-            return grad
-        over = 0 if result.over == "M" else 1
-        grad = grad.unsqueeze(over)
-        if result.reduction == "sum":
-            return grad
-        value = evaluate(recomputed(epilogue, (i,), numbers), accumulators, known)[0].detach()
-        extremum = value.amax if result.reduction == "amax" else value.amin
-        equal = value == extremum(over, keepdim=True)
-        return grad * equal / equal.sum(over, keepdim=True)
 
     def products(
         self, a: Tensor | None, b: Tensor, grads: list[Tensor]
@@ -210,6 +166,58 @@ class Backward(NamedTuple):
         if interleaved:
             return of_a, of_rows.view(n, 2, k).permute(1, 2, 0)
         return of_a, of_rows.view(2, n, k).mT
+
+
+def leaf_gradients(
+    kept: Stored,
+    shape: Sequence[int],
+    wanted: Sequence[int],
+    known: Sequence[Value],
+    grads: Sequence[Tensor | None],
+    known_backward: KnownBackward | None = None,
+) -> Sequence[Tensor]:
+    """The gradients of the accumulators, and of the wanted operands before they are summed.
+
+    `shape` is that of C, (M, N); `known` are the operands and the stored values; `grads` belong to
+    the results, and not all of them are None.
+    """
+    epilogue, numbers, _ = kept
+    given = tuple(i for i, grad in enumerate(grads) if grad is not None)
+    if known_backward is not None and given == (0,):
+        of_accumulators = known_backward(grads[0], *known[len(epilogue.operands) :])
+        return [*of_accumulators, *[of_accumulators[0]] * len(wanted)]
+    # the derivative reads stored values, and of the accumulators no more than their shape
+    like: Any = next(grad for grad in grads if grad is not None)
+    accumulators = [like.new_empty((), dtype=torch.float32).expand(shape)]
+    accumulators *= epilogue.accumulators
+    matrices = [_broadcast(kept, i, grads[i], accumulators, known) for i in given]
+    everything = [*known, *matrices]
+    asked = derivative(epilogue, tuple(wanted), given, numbers)
+    leaves = [asked.program[each.value] for each in asked.results]
+    if all(leaf.operation == "operand" for leaf in leaves):  # as those of acc + bias
+        return [everything[int(leaf.value or 0)].expand(shape) for leaf in leaves]
+    return evaluate(asked, accumulators, everything)
+
+
+def _broadcast(
+    kept: Stored, i: int, grad: Tensor, accumulators: Sequence[Tensor], known: Sequence[Value]
+) -> Tensor:
+    """The gradient of result i as a tensor over C, of the value before it was reduced.
+
+    An extremum's is divided among the elements that equal it, as in torch.
+    """
+    epilogue, numbers, _ = kept
+    result = epilogue.results[i]
+    if result.reduction is None:
+        return grad
+    over = 0 if result.over == "M" else 1
+    grad = grad.unsqueeze(over)
+    if result.reduction == "sum":
+        return grad
+    value = evaluate(recomputed(epilogue, (i,), numbers), accumulators, known)[0].detach()
+    extremum = value.amax if result.reduction == "amax" else value.amin
+    equal = value == extremum(over, keepdim=True)
+    return grad * equal / equal.sum(over, keepdim=True)
 
 
 def _summed(gradient: Tensor, operand: Any) -> Tensor:

@@ -164,15 +164,15 @@ FAULTS = (
     Fault(
         "stored_halves_by_address",
         MLP,
-        "        stored = stored[:: product.order]\n",
+        "        others = others[:: product.order]\n",
         "",
         "A compiled MLP has the gradient of an MLP with gate and up exchanged.",
     ),
     Fault(
-        "slopes_by_address",
+        "slopes_exchanged",
         "cutedsl_gemm/layers/mlp.py",
-        "given, dz.chunk(2, dim=1)[::order])",
         "given, dz.chunk(2, dim=1))",
+        "given, dz.chunk(2, dim=1)[::-1])",
         "An MLP has the gradient of an MLP with gate and up exchanged.",
     ),
     Fault(
@@ -233,9 +233,9 @@ FAULTS = (
     ),
     Fault(
         "a_result_stored_twice",
-        MLP,
-        "activation, gate_first)[:count]",
-        "activation, gate_first)",
+        "cutedsl_gemm/layers/mlp.py",
+        "*products][:count]",
+        "*products]",
         "A compiled MLP with relu has more results than torch expects, where torch is faster.",
     ),
     Fault(
@@ -277,9 +277,23 @@ FAULTS = (
     Fault(
         "sums_saved_in_the_order_of_addresses",
         "cutedsl_gemm/layers/mlp.py",
-        "for place in ctx.kept.places][::order]",
-        "for place in ctx.kept.places]",
+        "            others = others[::order]\n",
+        "",
         "Gate and up are exchanged in the derivative if the gate lies behind.",
+    ),
+    Fault(
+        "input_of_a_frozen_mlp_kept",
+        "cutedsl_gemm/layers/mlp.py",
+        "        x if any(needs_w1) else None,\n        w2",
+        "        x,\n        w2",
+        "A frozen MLP beside LoRA needs more memory, and raises if x changes.",
+    ),
+    Fault(
+        "input_of_a_frozen_compiled_mlp_kept",
+        MLP,
+        "            x if any(needs_w1) else None,\n            w1",
+        "            x,\n            w1",
+        "A compiled, frozen MLP beside LoRA needs more memory, and raises if x changes.",
     ),
     Fault(
         "parts_at_any_distance",
@@ -303,11 +317,11 @@ FAULTS = (
         "A layer of one output has no gradient: its call was made for other strides.",
     ),
     Fault(
-        "shared_weight_counted_twice",
+        "gradients_of_what_is_stored_lost",
         "cutedsl_gemm/layers/mlp.py",
-        "each if each is None else each.view_as(each) for each in tensors",
-        "each for each in tensors",
-        "With create_graph=True, each place of a weight that two layers share counts the other.",
+        "stored[0].shape, (), known, (of_h, *others), known_backward",
+        "stored[0].shape, (), known, (of_h, *others)[:1], known_backward",
+        "Second derivatives of an MLP lack those of its activation.",
     ),
     Fault(
         "undefined_gradient_followed",

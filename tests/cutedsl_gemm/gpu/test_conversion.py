@@ -105,13 +105,13 @@ def test_enabled_runs_products_and_their_gradients(bias):
     assert found.grad_fn.name().startswith("_Linear")
 
 
-def fused_plans(b, layer, row):
-    """Those of an MLP whose first layer has this B and epilogue, forward and backward."""
+def fused_plans(b, layer, derived, row):
+    """Those of an MLP: its first layer has this B and epilogue, its backward pass `derived`'s."""
     x, hidden = torch.empty(ROWS, WIDTH).bfloat16(), torch.empty(ROWS, HIDDEN).bfloat16()
     wanted = (0,) if row else ()
-    layer = bound(x, b, layer, row, DEFAULTS)
+    layer, derived = (bound(x, b, each, row, DEFAULTS) for each in (layer, derived))
     kept = with_stored(layer, wanted)
-    epilogue = in_product(kept, wanted)
+    epilogue = in_product(with_stored(derived, wanted), wanted)
     stored = {operand.name: hidden for operand in epilogue.operands}
     return [
         plan_for(x, b, epilogue=layer, **row),
@@ -137,7 +137,8 @@ def assert_fused_as_torchs(ours, theirs):
 def mlp_plans(bias):
     """Those of an MLP without a gate."""
     b, row = torch.empty(HIDDEN, WIDTH).bfloat16().mT, torch.empty(HIDDEN).bfloat16()
-    return fused_plans(b, LINEAR["gelu"][int(bias)], {"bias": row} if bias else {})
+    layer = LINEAR["gelu"][int(bias)]
+    return fused_plans(b, layer, layer, {"bias": row} if bias else {})
 
 
 @pytest.mark.compiles(plans=mlp_plans)
@@ -173,7 +174,7 @@ class Gated(nn.Module):
 def gated_plans(swapped):
     """Those of a gated MLP."""
     b = torch.empty(2, HIDDEN, WIDTH).bfloat16().mT
-    return fused_plans(b, GATES["swiglu"][int(swapped)], {})
+    return fused_plans(b, GATES["swiglu"][int(swapped)], GATES["swiglu"][0], {})
 
 
 @pytest.mark.compiles(plans=gated_plans)

@@ -13,7 +13,6 @@ from torch.nn import functional as F
 
 from cutedsl_gemm import addmm, geglu, gemm, linear, mlp, swiglu
 from cutedsl_gemm.calls import fused
-from cutedsl_gemm.calls.signature import DEFAULTS
 from cutedsl_gemm.inputs.problem import TMA
 from cutedsl_gemm.inputs.request import request
 from cutedsl_gemm.kernels.epilogue.derivative import with_stored
@@ -21,7 +20,7 @@ from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
 from cutedsl_gemm.kernels.epilogue.expression import EpilogueOperand
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.layers.activations import ACTIVATIONS, GATES, LINEAR
-from cutedsl_gemm.ops.fused_derivatives import Backward, Like
+from cutedsl_gemm.ops.fused_derivatives import leaf_gradients
 
 # of torch's own rules of forward derivatives
 pytestmark = [
@@ -87,16 +86,12 @@ def test_the_slopes_of_a_layer_are_those_of_its_epilogue(layer):
     accumulators, bias = torch.randn(epilogue.accumulators, 5, 7), [torch.randn(7)] * len(operands)
     results = evaluate(kept.epilogue, [*accumulators], bias)
     known = [*bias, *(results[place] for place in kept.places)]
-    grads, like = [torch.randn(5, 7)] + [None] * (len(results) - 1), Like((5, 7), torch.bfloat16)
-    for one, other in zip(
-        *(
-            Backward(kept, like, gemm, DEFAULTS, (), gradients).leaf_gradients(
-                [*range(len(bias))], known, grads
-            )
-            for gradients in (layer.backward, None)
-        ),
-        strict=True,
-    ):
+    grads = [torch.randn(5, 7)] + [None] * (len(results) - 1)
+    by_torch, by_rules = (
+        leaf_gradients(kept, (5, 7), range(len(bias)), known, grads, gradients)
+        for gradients in (layer.backward, None)
+    )
+    for one, other in zip(by_torch, by_rules, strict=True):
         torch.testing.assert_close(one, other)
 
 

@@ -27,7 +27,7 @@ from cutedsl_gemm.models import conversion, faster, faster_mlp
 from cutedsl_gemm.models.conversion import GemmMlp
 from cutedsl_gemm.models.converted import Converted
 from cutedsl_gemm.models.recognition import recognized
-from tests.cutedsl_gemm.models.alike import assert_gradients_alike, draw, near
+from tests.cutedsl_gemm.models.alike import assert_gradients_alike, close, draw, near
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),
@@ -268,6 +268,52 @@ def test_a_frozen_first_layer_keeps_what_the_second_needs(trained, products):
     assert all(near(*pair) for pair in zip(*found, strict=True))
     assert not {X.shape, (18, 40), (24, 40), (40, 24)} & {tuple(shape) for shape in saved}
     assert FUSED in products
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("compiles", [True, False])
+@pytest.mark.parametrize("name", [*FEW, "no gate, Tanh, no bias"])
+def test_a_frozen_mlp_saves_no_input_and_takes_its_changes(name, compiles, products):
+    """Beside LoRA, torch's layers keep no inputs: what they need is no larger."""
+    torch._dynamo.reset()
+    theirs, dy = MLPS[name]().bfloat16().requires_grad_(False), draw(*X.shape)
+    ours, saved, found = convert(copy.deepcopy(theirs)), [], []
+    ours = torch.compile(ours, backend="aot_eager", fullgraph=True) if compiles else ours
+    for each in (ours, theirs):
+        leaf = X.clone().requires_grad_()
+        x = leaf * 1
+        with saved_tensors_hooks(lambda given: saved.append(given.shape) or given, lambda x: x):
+            y = each(x)
+        x.detach().zero_()
+        found += torch.autograd.grad(y, leaf, dy)
+        if each is ours:
+            assert not {X.shape, (18, 40)} & {tuple(shape) for shape in saved}
+            assert saved
+    assert near(*found)
+    assert products[0] == FUSED
+
+
+@pytest.mark.parametrize("frozen", [[], ["x"], ["up"], ["gate", "up"], ["down"], ["bias"]])
+@each_mlp
+def test_derivatives_of_derivatives_are_torchs(name, frozen, products):
+    theirs = MLPS[name]().bfloat16()
+    ours, found = convert(copy.deepcopy(theirs)), []
+    for each in (ours, theirs.double()):
+        torch.manual_seed(1)
+        dtype = next(each.parameters()).dtype
+        x, dy = (draw(*X.shape).to(dtype).requires_grad_() for _ in range(2))
+        leaves = {"x": x, **dict(each.named_parameters())}
+        for key, leaf in leaves.items():
+            leaf.requires_grad_(not any(part in key for part in frozen))
+        trained = [leaf for leaf in leaves.values() if leaf.requires_grad]
+        first = torch.autograd.grad(each(x), trained, dy, create_graph=True)
+        total = sum(grad.float().square().mean() for grad in first)
+        second = torch.autograd.grad(total, [dy, *trained], allow_unused=True)
+        found.append([*first, *second])
+    for one, other in zip(*found, strict=True):
+        assert (one is None) == (other is None)
+        assert one is None or close(one, other.to(one.dtype), 3e-2)
+    assert products[0] == FUSED
 
 
 def test_weights_that_are_parts_are_no_mlp():
@@ -1094,9 +1140,10 @@ def test_the_operators_without_a_gate_pass_torchs_opcheck(
 def check_operators(x, w1, b1, w2, activation, results, kept):
     given = x, w1, b1, w2, None, activation, True, kept
     torch.library.opcheck(torch.ops.cutedsl_gemm.mlp.default, given)
-    stored = [draw(9, w2.shape[1]) for _ in range(results)]
-    given = draw(9, 40), x, w1, b1, w2, stored, activation, True, [True, kept, b1 is not None, True]
-    torch.library.opcheck(torch.ops.cutedsl_gemm.mlp_backward.default, given)
+    h, *stored = (draw(9, w2.shape[1]) for _ in range(results))
+    given = draw(9, 40), x if kept else None, w1, w2, h if kept else None, stored or [h]
+    layer = activation, True, b1 is not None
+    torch.library.opcheck(torch.ops.cutedsl_gemm.mlp_backward.default, (*given, *layer))
 
 
 @pytest.mark.parametrize("mlp", [Llama, Plain])
