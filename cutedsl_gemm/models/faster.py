@@ -27,7 +27,7 @@ from cutedsl_gemm.layers.linear_calls import (
     product,
     remembered_linear,
 )
-from cutedsl_gemm.ops.library import operator, register_flops, with_derivative
+from cutedsl_gemm.ops.library import composite, operator, register_flops, with_derivative
 from cutedsl_gemm.ops.operator import flops, register_sharding
 from cutedsl_gemm.select.preference import beats_torch
 
@@ -126,7 +126,7 @@ def _traced(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         return unflattened(_exported(rows, weight, bias), x)
     given = [x, weight] if bias is None else [x, weight, bias]
     differentiated = torch.is_grad_enabled() and any(each.requires_grad for each in given)
-    made: Tensor = (_Traced.apply if differentiated else _operator)(rows, weight, bias)
+    made: Tensor = (_differentiable if differentiated else _operator)(rows, weight, bias)
     return unflattened(made, x)
 
 
@@ -171,7 +171,12 @@ class _Traced(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        again = torch.is_grad_enabled() and not is_dynamo_compiling()
-        multiply = _traced if again else _operator
+        multiply = _traced if torch.is_grad_enabled() else _operator
         needs = ctx.needs_input_grad
         return gradients(ctx.saved_tensors, needs, grad, multiply, *ctx.layer)
+
+
+@composite("differentiable_linear")
+def _differentiable(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    made: Tensor = _Traced.apply(x, weight, bias)
+    return made

@@ -40,7 +40,7 @@ from cutedsl_gemm.layers.mlp import (
     stored_layer,
 )
 from cutedsl_gemm.models.faster import autocast, linear, multiply, on_hopper, suits
-from cutedsl_gemm.ops.library import operator
+from cutedsl_gemm.ops.library import composite, operator
 from cutedsl_gemm.select.preference import beats_torch
 
 # M · H · K of the first layer. Below it, an eager step waits for the host, and an MLP without a
@@ -278,7 +278,7 @@ def _traced(
     rows = rows_of(x)
     given = [each for each in (x, b1, w2, b2, *w1) if each is not None]
     if torch.is_grad_enabled() and any(each.requires_grad for each in given):
-        made: Tensor = _Traced.apply(activation, gate_first, rows, b1, w2, b2, *w1)
+        made: Tensor = _differentiable(rows, w1, b1, w2, b2, activation, gate_first)
     else:
         (made,) = _operator(rows, list(w1), b1, w2, b2, activation, gate_first, False)
     return made.view(*x.shape[:-1], made.shape[1])
@@ -372,6 +372,21 @@ class _Traced(torch.autograd.Function):
             dy.sum(0, dtype=torch.float32).to(dy.dtype) if needs_b2 else None,
             *(part if n else None for part, n in zip(parts, needs_w1, strict=True)),
         )
+
+
+@composite("differentiable_mlp")
+def _differentiable(
+    x: Tensor,
+    w1: Sequence[Tensor],
+    b1: Tensor | None,
+    w2: Tensor,
+    b2: Tensor | None,
+    activation: str,
+    gate_first: bool,
+) -> Tensor:
+    """y (M, N)."""
+    made: Tensor = _Traced.apply(activation, gate_first, x, b1, w2, b2, *w1)
+    return made
 
 
 def _fake_backward(

@@ -2,9 +2,9 @@
 
 torch.library.custom_op would do, but each call of it takes 14 µs more of the host, which a graph
 of a hundred short products feels: autograd, its own checks, and three dispatches in Python. These
-operators have no derivative. Functions that torch traces give them one by a
-torch.autograd.Function, whose backward calls operators as well. An exported graph keeps no such
-function: its operators have a formula (`with_derivative`).
+operators have no derivative. A `composite` has one: it calls a torch.autograd.Function, whose
+forward and backward call operators, and a compiled graph keeps only these. An exported graph keeps
+no such function: its operators have a formula (`with_derivative`).
 """
 
 from __future__ import annotations
@@ -33,6 +33,26 @@ def operator(name: str, fake: Function) -> Callable[[Function], Function]:
         _library.define(f"{name}{schema}", tags=torch.Tag.pt2_compliant_tag)
         _library.impl(name, function, "CompositeExplicitAutograd")
         torch.library.register_fake(f"cutedsl_gemm::{name}", fake, lib=_library)
+        found: Function = getattr(torch.ops.cutedsl_gemm, name).default
+        return found
+
+    return defined
+
+
+def composite(name: str) -> Callable[[Function], Function]:
+    """Make a function that calls operators torch.ops.cutedsl_gemm.NAME, and return this one.
+
+    The annotations are the schema. Dynamo takes it as one operator, and AOTAutograd as what it
+    calls, at once or in a torch.autograd.Function. If dynamo followed such a function itself, it
+    would take 31 ms for each layer of a model, not 8, and AOTAutograd would not cache the graph.
+    AOTAutograd's cache knows the graph before by the name: change it if the function calls other
+    operators, or the same ones with other arguments.
+    """
+
+    def defined(function: Function) -> Function:
+        schema = torch.library.infer_schema(function, mutates_args=())
+        _library.define(f"{name}{schema}", tags=torch.Tag.pt2_compliant_tag)
+        _library.impl(name, function, "CompositeImplicitAutograd")
         found: Function = getattr(torch.ops.cutedsl_gemm, name).default
         return found
 

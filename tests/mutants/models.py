@@ -296,6 +296,13 @@ FAULTS = (
         "A compiled, frozen MLP beside LoRA needs more memory, and raises if x changes.",
     ),
     Fault(
+        "functions_that_dynamo_follows",
+        LINEAR,
+        "(_differentiable if differentiated else _operator)",
+        "(_Traced.apply if differentiated else _operator)",
+        "torch compiles a training step anew in each process.",
+    ),
+    Fault(
         "parts_at_any_distance",
         PAIRS,
         "not in_reach(distance) or distance % first.element_size()",

@@ -6,6 +6,8 @@ import pickle
 import pytest
 import torch
 from torch import nn
+from torch._dynamo.backends.common import aot_autograd
+from torch._ops import HigherOrderOperator
 from torch.autograd.graph import saved_tensors_hooks
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional as F
@@ -18,6 +20,7 @@ from cutedsl_gemm.calls import fused as fused_module
 from cutedsl_gemm.layers import linear_calls
 from cutedsl_gemm.models import faster
 from cutedsl_gemm.models.conversion import GemmLinear
+from cutedsl_gemm.models.converted import Converted
 from tests.cutedsl_gemm.models.alike import assert_gradients_alike, close, draw, near
 
 pytestmark = [
@@ -432,6 +435,42 @@ def test_a_compiled_model_has_the_operator_also_under_autocast_and_enabled():
         found = step(X.float(), draw(24, 16))
     assert found.dtype == torch.bfloat16
     assert code[0].count("cutedsl_gemm.linear") == 3
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("activation", [nn.Mish(), nn.GELU()], ids=["layers", "MLP"])
+def test_a_compiled_step_has_operators_alone_which_torch_caches(activation, products):
+    """AOTAutograd does not cache a graph in which Dynamo followed an autograd.Function."""
+    torch._dynamo.reset()
+    followed, run = [], []
+
+    def backend(graph, inputs):
+        followed.extend(each.target for each in graph.graph.nodes if each.op == "call_function")
+        return aot_autograd(fw_compiler=compiler)(graph, inputs)
+
+    def compiler(graph, inputs):
+        run.extend(str(each.target) for each in graph.graph.nodes if each.op == "call_function")
+        return graph
+
+    layers = nn.Linear(40, 72), activation, nn.Linear(72, 24)
+    made = convert(nn.Sequential(*layers).bfloat16())
+    torch.compile(made, backend=backend, fullgraph=True)(X).sum().backward()
+    assert not [each for each in followed if isinstance(each, HigherOrderOperator)]
+    ours = {each for each in run if each.startswith("cutedsl_gemm")}
+    names = ["mlp", "mlp_backward"] if isinstance(made, Converted) else ["linear"]
+    assert ours == {f"cutedsl_gemm.{name}.default" for name in names}
+
+
+def test_graphs_that_torch_has_cached_call_the_operators_as_they_are():
+    """If this fails, rename the composite operator that calls them, and then change the list."""
+    operators = torch.ops.cutedsl_gemm.mlp, torch.ops.cutedsl_gemm.mlp_backward
+    layer = "str activation, bool gate_first"
+    assert [str(each.default._schema).split("::")[1] for each in operators] == [
+        f"mlp(Tensor x, Tensor[] w1, Tensor? b1, Tensor w2, Tensor? b2, {layer}, bool kept)"
+        " -> Tensor[]",
+        "mlp_backward(Tensor dy, Tensor? x, Tensor[] w1, Tensor w2, Tensor? h, Tensor[] stored, "
+        f"{layer}, bool needs_b1) -> Tensor[]",
+    ]
 
 
 def in_a_region(layer):
