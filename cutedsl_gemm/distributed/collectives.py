@@ -54,7 +54,9 @@ def all_gather_gemm(a: Tensor, b: Tensor, group: ProcessGroup | str | None = Non
     if not isinstance(a, Tensor) or not isinstance(b, Tensor):
         check_operands(a, b)  # which says what they must be
     if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
-        return _Gathered.apply(a, b, _name(group), b.requires_grad)
+        apply = _differentiable_gather if is_dynamo_compiling() else _Gathered.apply
+        gathered: Tensor = apply(a, b, _name(group), b.requires_grad)
+        return gathered
     if _traced(a):
         return _all_gather_gemm(a, b, _name(group))
     return gather(a, b, resolve(group), rows=False)[0]
@@ -74,7 +76,9 @@ def gemm_reduce_scatter(a: Tensor, b: Tensor, group: ProcessGroup | str | None =
     if not isinstance(a, Tensor) or not isinstance(b, Tensor):
         check_operands(a, b)  # which says what they must be
     if torch.is_grad_enabled() and (a.requires_grad or b.requires_grad):
-        return _Scattered.apply(a, b, _name(group))
+        apply = _differentiable_scatter if is_dynamo_compiling() else _Scattered.apply
+        scattered: Tensor = apply(a, b, _name(group))
+        return scattered
     if _traced(a):
         return _gemm_reduce_scatter(a, b, _name(group))
     return scatter(a, b, resolve(group))
@@ -139,7 +143,7 @@ class _Scattered(torch.autograd.Function):
 
 def _check_once() -> None:
     """RuntimeError if a gradient is to have gradients; operators have none."""
-    if torch.is_grad_enabled() and not is_dynamo_compiling():
+    if torch.is_grad_enabled():
         raise RuntimeError(
             "gradients of all_gather_gemm and gemm_reduce_scatter have no gradients: "
             "omit create_graph, or multiply by gemm after torch's own collectives"
@@ -171,6 +175,18 @@ def _fake_product(a: Tensor, b: Tensor) -> Tensor:
 @library.operator("product", _fake_product)
 def _product(a: Tensor, b: Tensor) -> Tensor:
     return gemm(a, b)
+
+
+@library.composite("differentiable_all_gather_gemm")
+def _differentiable_gather(a: Tensor, b: Tensor, group: str, keep: bool) -> Tensor:
+    made: Tensor = _Gathered.apply(a, b, group, keep)
+    return made
+
+
+@library.composite("differentiable_gemm_reduce_scatter")
+def _differentiable_scatter(a: Tensor, b: Tensor, group: str) -> Tensor:
+    made: Tensor = _Scattered.apply(a, b, group)
+    return made
 
 
 @library.operator("all_gather_gemm", _fake_gathered)
