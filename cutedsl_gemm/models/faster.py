@@ -121,17 +121,17 @@ def on_hopper(device: torch.device) -> bool:
 def _traced(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """The product as one operator, which decides at run time: shapes may be symbolic until then."""
     register_sharding()
+    if exporting() or in_make_fx():  # of x as it is: a graph of views takes no other strides
+        made: Tensor = _exported(x, weight, bias)
+        return made
     rows = rows_of(x)
-    if exporting() or in_make_fx():
-        return unflattened(_exported(rows, weight, bias), x)
     given = [x, weight] if bias is None else [x, weight, bias]
     differentiated = torch.is_grad_enabled() and any(each.requires_grad for each in given)
-    made: Tensor = (_differentiable if differentiated else _operator)(rows, weight, bias)
-    return unflattened(made, x)
+    return unflattened((_differentiable if differentiated else _operator)(rows, weight, bias), x)
 
 
 def _fake(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    return x.new_empty(x.shape[0], weight.shape[0])
+    return x.new_empty(*x.shape[:-1], weight.shape[0])
 
 
 def multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

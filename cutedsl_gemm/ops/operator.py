@@ -166,12 +166,12 @@ _allocating.register_autograd(_backward, setup_context=_setup_context)
 
 
 def flops(a: torch.Size, b: torch.Size, *_: Any, **__: Any) -> int:
-    """What torch's FlopCounterMode counts: the products of A (M, K) with all matrices of B.
+    """What torch's FlopCounterMode counts: the products of A (…, K) with all matrices of B.
 
     >>> flops(torch.Size((4, 8)), torch.Size((2, 8, 16)))
     2048
     """
-    return 2 * a[0] * b.numel()
+    return 2 * a[:-1].numel() * b.numel()
 
 
 register_flops(flops, torch.ops.cutedsl_gemm.gemm, torch.ops.cutedsl_gemm.gemm_out)
