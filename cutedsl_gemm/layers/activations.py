@@ -17,6 +17,7 @@ from cutedsl_gemm.kernels.epilogue.functions import GELUS
 ACTIVATIONS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
     {
         "relu": torch.relu,
+        "relu2": lambda x: torch.relu(x).square(),  # of Nemotron
         "gelu": F.gelu,
         "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
         "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),  # of CLIP
@@ -39,6 +40,7 @@ def _silu_backward(g: Tensor, x: Tensor) -> Tensor:
 # or the sum, whichever is stored.
 BACKWARDS: Mapping[str, Callable[..., Any]] = {
     "relu": lambda g, y: torch.ops.aten.threshold_backward(g, y, 0),
+    "relu2": lambda g, x: 2 * g * torch.relu(x),
     "gelu": lambda g, x: torch.ops.aten.gelu_backward(g, x),
     "gelu_tanh": lambda g, x: torch.ops.aten.gelu_backward(g, x, approximate="tanh"),
     "quick_gelu": lambda g, x: _silu_backward(g, 1.702 * x),

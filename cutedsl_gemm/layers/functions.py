@@ -55,11 +55,11 @@ def linear(
 ) -> Tensor:
     """activation(x · weightᵀ + bias) of x (…, K) and weight (N, K): (…, N), in one kernel.
 
-    Without an activation, it is torch.nn.functional.linear. `activation` is "relu", "gelu",
-    "gelu_tanh", "quick_gelu", "silu", "tanh", "sigmoid", or a function of the sum, as the epilogue
-    of `gemm`. The sum is rounded once, after the activation. bias (N,), or whatever broadcasts to
-    the result of a matrix x, may be bfloat16, float16 or float32. A compiled graph calls a module
-    that is none of torch's activations, and so rounds before and after it.
+    Without an activation, it is torch.nn.functional.linear. `activation` is "relu", "relu2",
+    "gelu", "gelu_tanh", "quick_gelu", "silu", "tanh", "sigmoid", or a function of the sum, as the
+    epilogue of `gemm`. The sum is rounded once, after the activation. bias (N,), or whatever
+    broadcasts to the result of a matrix x, may be bfloat16, float16 or float32. A compiled graph
+    calls a module that is none of torch's activations, and so rounds before and after it.
 
     Under torch.autocast, x, weight and bias are cast as torch.nn.functional.linear casts them.
     Raises as `gemm` does.

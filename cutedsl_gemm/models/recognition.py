@@ -242,9 +242,16 @@ class _Recorder(TorchFunctionMode):
 
     def elementwise(self, *given: Tensor | float, inplace: bool = False, name: str) -> Tensor:
         """An operation of _OPERATIONS, or an activation, of tensors and numbers."""
-        if inplace:
+        made = self.tensor((name, *map(self._argument, given)))
+        return self._replaced(given[0], made) if inplace else made
+
+    def _replaced(self, result: Any, made: Tensor) -> Tensor:
+        """A layer's result that is changed in place, and of which no part is known."""
+        halves = any(each[0] == "half" for each in self.expressions.values())
+        if halves or self.expressions[result][0] != "linear":
             raise ValueError
-        return self.tensor((name, *map(self._argument, given)))
+        self.expressions[result] = self.expressions[made]
+        return result
 
     def _argument(self, given: Tensor | float) -> Expression:
         return self.expressions[given] if isinstance(given, Tensor) else float(given)

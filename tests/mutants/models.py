@@ -246,6 +246,20 @@ FAULTS = (
         "An MLP that gets a bias after its first call computes without it.",
     ),
     Fault(
+        "changed_in_place_unseen",
+        RECOGNITION,
+        "        if halves or self.expressions[result][0] != \"linear\":\n",
+        "        if halves:\n",
+        "An MLP that changes its input in place leaves it as it was, when converted.",
+    ),
+    Fault(
+        "halves_of_what_is_changed_in_place",
+        RECOGNITION,
+        "        if halves or self.expressions",
+        "        if self.expressions",
+        "An MLP whose halves change with their sum computes with those before.",
+    ),
+    Fault(
         "halves_of_any_mode",
         RECOGNITION,
         "if (chunks, dim) != (2, -1):",

@@ -74,6 +74,11 @@ def quick_gelu(x):
     return x * torch.sigmoid(1.702 * x)
 
 
+def squared_relu(x):
+    """That of Nemotron and Persimmon."""
+    return F.relu(x).square()
+
+
 class Llama(nn.Module):
     """The MLP of Llama, Mistral, Qwen and Gemma."""
 
@@ -91,14 +96,18 @@ class Llama(nn.Module):
 class Phi(nn.Module):
     """The MLP of Phi-3: gate and up are one layer."""
 
-    def __init__(self, gate=0):
+    def __init__(self, gate=0, in_place=False):
         super().__init__()
+        self.in_place = in_place
         self.gate_up_proj = nn.Linear(40, 48, bias=False)
         self.down_proj = nn.Linear(24, 40, bias=False)
         self.activation_fn, self.gate = nn.SiLU(), gate
 
     def forward(self, hidden_states):
-        halves = self.gate_up_proj(hidden_states).chunk(2, dim=-1)
+        both = self.gate_up_proj(hidden_states)
+        halves = both.chunk(2, dim=-1)
+        if self.in_place:
+            F.relu(both, inplace=True)
         return self.down_proj(halves[1 - self.gate] * self.activation_fn(halves[self.gate]))
 
 
@@ -160,9 +169,11 @@ MLPS = {
     },
     **{
         f"no gate, {function.__name__}": partial(Plain, Written(function))
-        for function in (new_gelu, bloom_gelu, erf_gelu, quick_gelu)
+        for function in (new_gelu, bloom_gelu, erf_gelu, quick_gelu, squared_relu)
     },
     "new_gelu": lambda: Llama(Written(new_gelu)),
+    "in place": lambda: Llama(nn.SiLU(inplace=True)),
+    "no gate, in place": lambda: Plain(nn.ReLU(inplace=True)),
     "dropout of nothing": Dropout,
     "gate behind up": Swapped,
     "gelu, a bias": lambda: Llama(nn.GELU(), bias=True),
@@ -949,6 +960,13 @@ class HalvesOfTokens(Phi):
         return self.down_proj(self.activation_fn(gate) * up)
 
 
+class ChangingX(Plain):
+    def forward(self, x):
+        hidden = self.up_proj(x)
+        F.relu(x, inplace=True)
+        return self.down_proj(self.act(hidden))
+
+
 class Branching(Llama):
     def forward(self, x):
         return super().forward(x) if x.sum() > 0 else x
@@ -965,6 +983,12 @@ class Scaled(Llama):
         self.scale = nn.Parameter(torch.ones(40))
 
 
+def halved_in_place():
+    made = Phi()
+    made.activation_fn = nn.SiLU(inplace=True)
+    return made
+
+
 def biased():
     made = Llama()
     made.gate_proj = nn.Linear(40, 24)
@@ -979,7 +1003,8 @@ NONE = {
     "no activation": lambda: Plain(nn.Identity()),
     "an activation of x": lambda: Plain(Written(lambda x: x / x)),
     "a residual": lambda: Plain(Written(lambda x: F.relu(x) + x)),
-    "an activation in place": lambda: Llama(nn.SiLU(inplace=True)),
+    "half of a result in place": halved_in_place,
+    "a result in place, and its half": lambda: Phi(in_place=True),
     "a bias before the activation": biased,
     "quarters": lambda: Phi(2),
     "dropout": lambda: Dropout(0.5),
@@ -987,7 +1012,7 @@ NONE = {
         each.__name__: each
         for each in (
             Aliasing, Deeper, Counting, Decorated, Without, Under, Asking, Squared, Twice,
-            Branching, Wider,
+            Branching, ChangingX, Wider,
             Dropping, AskingForGradients, AskingForInference, AskingForTensors,
             Keeping, Numbering, Listing, Nesting, Queueing, Metering, CountingAll,
             Scaled, Writing, HalvesOfTokens,
