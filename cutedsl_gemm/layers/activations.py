@@ -40,7 +40,7 @@ def _silu_backward(g: Tensor, x: Tensor) -> Tensor:
 # or the sum, whichever is stored.
 BACKWARDS: Mapping[str, Callable[..., Any]] = {
     "relu": lambda g, y: torch.ops.aten.threshold_backward(g, y, 0),
-    "relu2": lambda g, x: 2 * g * torch.relu(x),
+    "relu2": lambda g, x: g * (2 * torch.relu(x)),  # in fp16, 2 * g may overflow
     "gelu": lambda g, x: torch.ops.aten.gelu_backward(g, x),
     "gelu_tanh": lambda g, x: torch.ops.aten.gelu_backward(g, x, approximate="tanh"),
     "quick_gelu": lambda g, x: _silu_backward(g, 1.702 * x),

@@ -11,7 +11,7 @@ docs/fused-mlp.md builds such a block step by step.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any, TypeAlias
 
 import torch
@@ -156,29 +156,28 @@ class Mlp(torch.autograd.Function):
             given = {} if b1 is None else {"bias": b1}
             h, *others = fused_product(x, b, layer.epilogue, given)
             others = others[::order]
-        ctx.set_materialize_grads(False)
-        ctx.linear, ctx.layer, ctx.count = linear, (activation, gate_first), len(w1)
-        ctx.biases = [None if each is None else (each.shape, each.dtype) for each in (b1, b2)]
-        _save(ctx, x, w2, w1, (h, *others))
+        keep(ctx, (linear, activation, gate_first), x, b1, w2, b2, w1, (h, *others))
         return linear(h, w2, b2), h, *others
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor | None, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         needs_x, needs_b1, needs_w2, needs_b2, *needs_w1 = ctx.needs_input_grad[3:]
-        x, w2, w1, results = _saved(ctx)
-        linear, (activation, gate_first) = ctx.linear, ctx.layer
-        again = torch.is_grad_enabled() or any(g is not None for g in grads)
+        x, w2, w1, results = kept(ctx)
+        linear, activation, gate_first = ctx.layer
+        layer = of_derivative(results), activation, gate_first, needs_b1
+        of_results = any(grad is not None for grad in grads)  # while a derivative is differentiated
         of_x = of_b1 = of_w2 = of_b2 = None
-        of_w1: list[Tensor | None] = [None] * ctx.count
-        if (needs_x or needs_b1 or any(needs_w1)) and (again or dy is not None):
-            gradient = partial(_by_operations, linear, grads) if again else hidden_gradient
-            stored = of_derivative(results)
-            dz, *sums = gradient(dy, w2, stored, activation, gate_first, needs_b1)
+        of_w1: list[Tensor | None] = [None] * len(w1)
+        if ctx.needs_first and (dy is not None or of_results):
+            if dy is None or of_results or torch.is_grad_enabled():
+                dz, *sums = _by_operations(linear, grads, dy, w2, *layer)
+            else:
+                dz, *sums = hidden_gradient(dy, w2, *layer)
             of_x = input_gradient(linear, dz, w1) if needs_x else None
             of_b1 = _as_bias(sums[0], *ctx.biases[0]) if needs_b1 else None
             if any(needs_w1):
                 whole = linear(dz.mT, x.mT)  # (H, K), or of both parts (2H, K)
-                parts = zip(whole.chunk(ctx.count), needs_w1, strict=True)
+                parts = zip(whole.chunk(len(w1)), needs_w1, strict=True)
                 of_w1 = [part if needed else None for part, needed in parts]
         if dy is not None:
             of_w2 = linear(dy.mT, results[0].mT) if needs_w2 else None
@@ -186,12 +185,24 @@ class Mlp(torch.autograd.Function):
         return None, None, None, of_x, of_b1, of_w2, of_b2, *of_w1
 
 
-def _save(
-    ctx: Any, x: Tensor, w2: Tensor, w1: Sequence[Tensor], results: Sequence[Tensor]
+def keep(
+    ctx: Any,
+    layer: tuple[Linear, str, bool],
+    x: Tensor,
+    b1: Tensor | None,
+    w2: Tensor,
+    b2: Tensor | None,
+    w1: Sequence[Tensor],
+    results: Sequence[Tensor],
 ) -> None:
-    """Keep in `ctx` what its gradients need: those of frozen weights need no x."""
+    """Keep in `ctx` what the gradients need of an `Mlp`: those of frozen weights need no x."""
     needs_x, needs_b1, needs_w2, _, *needs_w1 = ctx.needs_input_grad[3:]
-    needs_first = needs_x or needs_b1 or any(needs_w1)
+    needs_first = needs_x or needs_b1 or any(needs_w1)  # else the results depend on nothing
+    if not needs_first:
+        ctx.mark_non_differentiable(*results)
+    ctx.set_materialize_grads(False)
+    ctx.layer, ctx.needs_first, ctx.count = layer, needs_first, len(w1)
+    ctx.biases = [None if each is None else (each.shape, each.dtype) for each in (b1, b2)]
     h, *others = results
     ctx.save_for_backward(
         SAVED_BY_GEMM,
@@ -203,8 +214,8 @@ def _save(
     )
 
 
-def _saved(ctx: Any) -> tuple[Any, Any, Sequence[Any], Sequence[Any]]:
-    """x, w2, w1, and the results of the first layer; None for what `_save` did not keep."""
+def kept(ctx: Any) -> tuple[Any, Any, Sequence[Any], Sequence[Any]]:
+    """x, w2, w1, and the results of the first layer; None for what `keep` left out."""
     _, x, w2, *rest = ctx.saved_tensors
     return x, w2, rest[: ctx.count], rest[ctx.count :]
 
@@ -291,7 +302,8 @@ def hidden_gradient(
     """dz, the gradient of the sums of the first layer: (M, H), or (M, 2H) with a gate.
 
     Then, if it is needed, the gradient of b1, a sum over M. One product, dy · w2, gives both.
-    `stored` is what the layer kept, in the order of w1.
+    `stored` is what the layer stored, in the order of w1, with b1 added if there is one: without
+    the gradient of b1, the derivative is that of a layer without b1.
     """
     kept = stored_layer(activation, gate_first, needs_b1)
     epilogue = in_product(kept, (0,) if needs_b1 else ())
@@ -316,7 +328,7 @@ def _by_operations(
 ) -> Results:
     """As `hidden_gradient`, by operations that have derivatives.
 
-    `grads` are the gradients of the first layer's results: they are used where these were stored.
+    `grads` are the gradients of the first layer's results, which a derivative may have read.
     """
     of_h, *others = grads
     if dy is not None:

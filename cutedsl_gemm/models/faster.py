@@ -5,6 +5,8 @@ signature of (x, weight, bias) → the product, remembered; or None: torch compu
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import lt
 from typing import Any
 
 import torch
@@ -13,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.compiler import is_dynamo_compiling
 from torch.nn import functional as F
 
-from cutedsl_gemm.inputs.tensors import DENSE, column_major, is_sharded
+from cutedsl_gemm.inputs.tensors import DENSE, column_major, is_below, is_sharded
 from cutedsl_gemm.inputs.transforms import dispatch_modes, exporting, in_make_fx, transformed
 from cutedsl_gemm.inputs.views import rows_of, unflattened
 from cutedsl_gemm.layers import linear_calls
@@ -29,9 +31,15 @@ from cutedsl_gemm.layers.linear_calls import (
 )
 from cutedsl_gemm.ops.library import composite, operator, register_flops, with_derivative
 from cutedsl_gemm.ops.operator import flops, register_sharding
-from cutedsl_gemm.select.preference import beats_torch
+from cutedsl_gemm.select.preference import FEW_ROWS, beats_torch
 
 DEVICES = ("cuda",)  # tests add the CPU, whose executor is exact, and slow
+
+# M · N · K of a product with more than FEW_ROWS rows. A training step of less waits for the host: a
+# torch.autograd.Function takes more of its time than torch's own functions, and the gradient of a
+# weight often splits K, in two kernels. Layers of 5e9 and 1e10 train at 0.86 and 0.81 × torch's
+# speed, those of 2.7e10 to 7.7e10 at 1.02 to 1.04 (the notebook, "Short training steps").
+LEAST_TRAINED = 15_000_000_000
 
 _runs: dict[Any, LinearProduct | None] = {}
 
@@ -50,7 +58,8 @@ def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | N
 
     None for tensors that are not on a Hopper GPU, or not of bfloat16 or float16; for subclasses of
     Tensor other than DTensor and FakeTensor; inside torch.func, forward-mode derivatives and
-    torch.jit.trace; for malformed arguments; and where gemm is expected to be slower.
+    torch.jit.trace; for malformed arguments; where gemm is expected to be slower; and in training
+    if the product is short.
     """
     if torch._C._is_any_autocast_enabled():
         tensors = autocast(x, weight, bias)
@@ -60,13 +69,30 @@ def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | N
     if transformed():  # of a traced graph, too, whose operators torch.func does not know
         return None
     if is_dynamo_compiling():
-        return _traced(x, weight, bias) if suits(x, weight, bias) else None
+        if not suits(x, weight, bias):
+            return None
+        by_torch = _trains_briefly(x, weight, bias, is_below) and not exporting()
+        return None if by_torch else _traced(x, weight, bias)
     if not (type(x) in DENSE and type(weight) in DENSE and (bias is None or type(bias) in DENSE)):
         return _of_subclasses(x, weight, bias)
-    if torch._C._is_tracing():
+    if torch._C._is_tracing() or _trains_briefly(x, weight, bias):
         return None
     found = remembered_linear(_runs, _make, x, weight, bias)
     return None if found is None else computed(found, _traced, linear, x, weight, bias)
+
+
+def _trains_briefly(
+    x: Tensor, weight: Tensor, bias: Tensor | None, below: Callable[[Any, int], bool] = lt
+) -> bool:
+    """Whether a product needs gradients, and its training step waits for the host.
+
+    False for few rows, as of a model that decodes outside of torch.no_grad. `below` compares sizes.
+    """
+    if not torch.is_grad_enabled() or below(x.numel(), FEW_ROWS * weight.shape[-1] + 1):
+        return False
+    if not (x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)):
+        return False
+    return below(x.numel() * weight.shape[:1].numel(), LEAST_TRAINED)
 
 
 def _of_subclasses(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
@@ -142,7 +168,8 @@ def multiply(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 def _save(ctx: Any, inputs: tuple[Tensor | None, ...], output: Tensor | None = None) -> None:
     x, weight, *bias = inputs  # a graph leaves out a bias of None
-    ctx.save_for_backward(x, weight)
+    needs_x, needs_weight, *_ = ctx.needs_input_grad
+    ctx.save_for_backward(x if needs_weight else None, weight if needs_x else None)
     # The strides of x may be symbolic. No graph depends on them: the gradient of x is by rows.
     by_columns = False, column_major(weight)
     ctx.layer = by_columns, any(each is not None and each.ndim == 2 for each in bias)

@@ -23,19 +23,22 @@ from cutedsl_gemm.calls.results import Results
 from cutedsl_gemm.inputs.pairs import in_reach, parts_at
 from cutedsl_gemm.inputs.problem import MAX_EXTENT, WIDEST_ALIGNMENT
 from cutedsl_gemm.inputs.remember import remember
-from cutedsl_gemm.inputs.tensors import DENSE, is_sharded
+from cutedsl_gemm.inputs.tensors import DENSE, is_below, is_sharded
 from cutedsl_gemm.inputs.transforms import dispatch_modes, exporting, transformed
 from cutedsl_gemm.inputs.views import flattener, reshaper, rows_of, unflattened
 from cutedsl_gemm.kernels.epilogue.derivative import Stored
 from cutedsl_gemm.layers.activations import GATES
 from cutedsl_gemm.layers.linear_calls import extents
 from cutedsl_gemm.layers.mlp import (
+    Linear,
     Mlp,
     first_b,
     first_layer,
     first_products,
     hidden_gradient,
     input_gradient,
+    keep,
+    kept,
     of_derivative,
     stored_layer,
 )
@@ -43,9 +46,9 @@ from cutedsl_gemm.models.faster import autocast, linear, multiply, on_hopper, su
 from cutedsl_gemm.ops.library import composite, operator
 from cutedsl_gemm.select.preference import beats_torch
 
-# M · H · K of the first layer. Below it, an eager step waits for the host, and an MLP without a
-# gate trains as its layers do: 1.9e10 takes 1,324 µs fused, 1,104 as layers; 3.4e10, 763 and 741;
-# 1.4e11, 2,387 and 2,642 (docs/performance/notebook.md, "MLPs without a gate").
+# M · N · K of the first layer, N the columns of gate and up. A shorter MLP trains as its layers do,
+# since a step waits for the host. Without a gate, 1.9e10 takes 1,324 µs fused, 1,104 as layers;
+# 3.4e10, 763 and 741; 1.4e11, 2,387 and 2,642 (the notebook, "MLPs without a gate").
 LEAST_TRAINED_FUSED = 50_000_000_000
 
 
@@ -63,8 +66,8 @@ def mlp(
     If `activation` is a name in ACTIVATIONS, w1 holds a weight (H, K), and `biases` (H,) or None.
     If it is a name in GATES, w1 holds gate and up, each (H, K), or both in one (2H, K), the gate
     first or last. w2 is (N, H), b2 (N,) or None. None where `faster.by_gemm` gives None; if gate or
-    up has a bias; if one kernel cannot read both weights as one tensor; and in eager training of a
-    small MLP without a gate.
+    up has a bias; if one kernel cannot read both weights as one tensor; and in training if the MLP
+    is short.
     """
     if activation in GATES and any(each is not None for each in biases):
         return None
@@ -78,16 +81,18 @@ def mlp(
         return None
     given = [each for each in tensors if each is not None]
     x, b1, w2, b2, *w1 = tensors
+    trained = torch.is_grad_enabled() and True in [each.requires_grad for each in given]
     if is_dynamo_compiling():
         # torch divides one product at a time, and an exported graph keeps no autograd.Function
         suited = _suit(x, w1, b1, w2, b2, activation) and not is_sharded(*given) and not exporting()
-        return _traced(x, w1, b1, w2, b2, activation, gate_first) if suited else None
+        if not suited or (trained and _is_short(x, w1)):
+            return None
+        return _traced(x, w1, b1, w2, b2, activation, gate_first)
     if any(type(each) not in DENSE for each in given) or torch._C._is_tracing():
         return None
     if x.ndim == 0 or w2.is_neg() or (b2 is not None and b2.shape != w2.shape[:1]):
         return None
-    trained = torch.is_grad_enabled() and True in [each.requires_grad for each in given]
-    if trained and not (_is_matrix(w2) and _hides_the_host(x, w1, activation)):
+    if trained and (_is_short(x, w1) or not _is_matrix(w2)):
         return None
     if dispatch_modes():
         product: _Product | bool = _is_faster(x, w1, b1, activation)
@@ -108,17 +113,14 @@ def mlp(
     return reshaper((*x.shape[:-1], y.shape[1]))(y)
 
 
+def _is_short(x: Tensor, w1: Sequence[Tensor]) -> bool:
+    """Whether a training step waits for the host."""
+    return is_below(x.numel() * _columns(w1), LEAST_TRAINED_FUSED)
+
+
 def _is_matrix(weight: Tensor) -> bool:
     """Whether a weight is a dense matrix. torch also multiplies by a sparse one, or by a vector."""
     return weight.layout == torch.strided and weight.ndim == 2
-
-
-def _hides_the_host(x: Tensor, w1: Sequence[Tensor], activation: str) -> bool:
-    """Whether an eager step is so long that its host time does not count.
-
-    Without a gate, one autograd.Function takes more host time than those of two layers.
-    """
-    return activation in GATES or x.numel() * _columns(w1) >= LEAST_TRAINED_FUSED
 
 
 def _suit(
@@ -325,12 +327,13 @@ def _operator(
     return [y, h, *others] if kept else [y]
 
 
-class _Traced(torch.autograd.Function):
-    """The operator, of a matrix x, with its backward derivatives: another operator."""
+class _Traced(Mlp):
+    """An `Mlp` whose forward pass is the operator, and whose backward pass is another."""
 
     @staticmethod
     def forward(
         ctx: Any,
+        linear: Linear,
         activation: str,
         gate_first: bool,
         x: Tensor,
@@ -338,34 +341,34 @@ class _Traced(torch.autograd.Function):
         w2: Tensor,
         b2: Tensor | None,
         *w1: Tensor,
-    ) -> Tensor:
+    ) -> tuple[Tensor, ...]:
         y, *results = _operator(x, list(w1), b1, w2, b2, activation, gate_first, True)
-        ctx.save_for_backward(x, w2, *w1, *results)
-        ctx.layer, ctx.count = (activation, gate_first), len(w1)
-        made: Tensor = y
-        return made
+        keep(ctx, (linear, activation, gate_first), x, b1, w2, b2, w1, results)
+        return y, *results
 
     @staticmethod
-    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
-        x, w2, *others = ctx.saved_tensors
-        w1, results = others[: ctx.count], others[ctx.count :]
-        needs_x, needs_b1, needs_w2, needs_b2, *needs_w1 = ctx.needs_input_grad[2:]
-        needs_first = needs_x or needs_b1 or any(needs_w1)
-        # The graph keeps what this operator reads, and no more.
+    def backward(ctx: Any, dy: Tensor | None, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        of_results = any(grad is not None for grad in grads)
+        if dy is None or of_results or torch.is_grad_enabled():  # as in a graph that runs eagerly
+            return Mlp.backward(ctx, dy, *grads)
+        x, w2, w1, results = kept(ctx)
+        needs_x, needs_b1, needs_w2, needs_b2, *needs_w1 = ctx.needs_input_grad[3:]
+        _, activation, gate_first = ctx.layer
+        stored = of_derivative(results) if ctx.needs_first else []
         of_x, of_w1, of_b1, of_w2 = _backward(
             dy,
-            x if any(needs_w1) else None,
+            x,
             w1 if needs_x else [],
             w2,
             results[0] if needs_w2 else None,
-            of_derivative(results) if needs_first else [],
-            *ctx.layer,
+            stored,
+            activation,
+            gate_first,
             needs_b1,
         )
         parts = of_w1.chunk(len(w1))
         return (
-            None,  # activation
-            None,  # gate_first
+            *(None, None, None),  # linear, activation, gate_first
             of_x if needs_x else None,
             of_b1 if needs_b1 else None,
             of_w2 if needs_w2 else None,
@@ -385,7 +388,7 @@ def _differentiable(
     gate_first: bool,
 ) -> Tensor:
     """y (M, N)."""
-    made: Tensor = _Traced.apply(activation, gate_first, x, b1, w2, b2, *w1)
+    made: Tensor = _Traced.apply(linear, activation, gate_first, x, b1, w2, b2, *w1)[0]
     return made
 
 
@@ -393,19 +396,19 @@ def _fake_backward(
     dy: Tensor,
     x: Tensor | None,
     w1: Sequence[Tensor],
-    w2: Tensor,
+    w2: Tensor | None,
     h: Tensor | None,
     stored: Sequence[Tensor],
     activation: str,
     gate_first: bool,
     needs_b1: bool,
 ) -> list[Tensor]:
-    columns = w2.shape[1] * (2 if activation in GATES else 1)
+    columns = 0 if w2 is None else w2.shape[1] * (2 if activation in GATES else 1)
     return [
         dy.new_empty((dy.shape[0], w1[0].shape[1]) if w1 else 0),
         dy.new_empty(0 if x is None else (columns, x.shape[1])),
         dy.new_empty(columns if needs_b1 else 0),
-        dy.new_empty(0 if h is None else w2.shape),
+        dy.new_empty(0 if h is None else (dy.shape[1], h.shape[1])),
     ]
 
 
@@ -414,7 +417,7 @@ def _backward(
     dy: Tensor,
     x: Tensor | None,
     w1: Sequence[Tensor],
-    w2: Tensor,
+    w2: Tensor | None,
     h: Tensor | None,
     stored: Sequence[Tensor],
     activation: str,
@@ -423,11 +426,11 @@ def _backward(
 ) -> list[Tensor]:
     """The gradients of x, w1 (H, K) or (2H, K), b1 and w2; those that are not needed are empty.
 
-    No w1: that of x is not needed; no x: that of w1; no h, the hidden layer: that of w2. `stored`
-    are the results of the first layer that its derivative reads.
+    No w1: that of x is not needed; no x: that of w1; no h, the hidden layer: that of w2; no w2:
+    none of the first layer. `stored` are the results of that layer that its derivative reads.
     """
     dz, *sums = dy.new_empty(0), dy.new_empty(0)
-    if stored:
+    if w2 is not None:
         dz, *sums = _hidden_gradient(dy, w2, stored, activation, gate_first, needs_b1)
     return [
         input_gradient(multiply, dz, w1) if w1 else dy.new_empty(0),
@@ -445,7 +448,10 @@ def _hidden_gradient(
     gate_first: bool,
     needs_b1: bool,
 ) -> Results:
-    """As `layers.mlp.hidden_gradient`; by torch where it computes a first layer of this shape."""
+    """As `layers.mlp.hidden_gradient`; by torch where it computes a first layer of this shape.
+
+    dy stands for x, which is not there if the weights of the first layer are frozen.
+    """
     layer = activation, gate_first, needs_b1
     columns = w2.shape[1] * (2 if activation in GATES else 1)
     if extents(dy, w2.mT) and on_hopper(dy.device) and beats_torch(len(dy), columns, len(w2)):

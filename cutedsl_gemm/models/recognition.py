@@ -242,15 +242,15 @@ class _Recorder(TorchFunctionMode):
 
     def elementwise(self, *given: Tensor | float, inplace: bool = False, name: str) -> Tensor:
         """An operation of _OPERATIONS, or an activation, of tensors and numbers."""
-        made = self.tensor((name, *map(self._argument, given)))
-        return self._replaced(given[0], made) if inplace else made
+        expression = name, *map(self._argument, given)
+        return self._changed(given[0], expression) if inplace else self.tensor(expression)
 
-    def _replaced(self, result: Any, made: Tensor) -> Tensor:
-        """A layer's result that is changed in place, and of which no part is known."""
+    def _changed(self, result: Any, expression: Expression) -> Tensor:
+        """A layer's result, of which no part is known, after a change in place."""
         halves = any(each[0] == "half" for each in self.expressions.values())
         if halves or self.expressions[result][0] != "linear":
             raise ValueError
-        self.expressions[result] = self.expressions[made]
+        self.expressions[result] = expression
         return result
 
     def _argument(self, given: Tensor | float) -> Expression:

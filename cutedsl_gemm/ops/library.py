@@ -3,8 +3,9 @@
 torch.library.custom_op would do, but each call of it takes 14 µs more of the host, which a graph
 of a hundred short products feels: autograd, its own checks, and three dispatches in Python. These
 operators have no derivative. A `composite` has one: it calls a torch.autograd.Function, whose
-forward and backward call operators, and a compiled graph keeps only these. An exported graph keeps
-no such function: its operators have a formula (`with_derivative`).
+forward and backward call operators. AOTAutograd's graphs keep only these; a backend without it runs
+the composite itself. An exported graph keeps no such function: its operators have a formula
+(`with_derivative`).
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ def operator(name: str, fake: Function) -> Callable[[Function], Function]:
 
 
 def composite(name: str) -> Callable[[Function], Function]:
-    """Make a function that calls operators torch.ops.cutedsl_gemm.NAME, and return this one.
+    """Make a function of operators torch.ops.cutedsl_gemm.NAME, and return the operator.
 
     The annotations are the schema. Dynamo takes it as one operator, and AOTAutograd as what it
-    calls, at once or in a torch.autograd.Function. If dynamo followed such a function itself, it
+    calls, at once or in a torch.autograd.Function. If Dynamo followed such a function itself, it
     would take 31 ms for each layer of a model, not 8, and AOTAutograd would not cache the graph.
-    AOTAutograd's cache knows the graph before by the name: change it if the function calls other
-    operators, or the same ones with other arguments.
+    The key of that cache has the name and the arguments of this operator alone. Rename it if its
+    function calls other operators, or calls them otherwise, since old graphs would go on as before.
     """
 
     def defined(function: Function) -> Function:

@@ -33,8 +33,10 @@ def one_rank():
 
 @pytest.fixture
 def on_the_executor(monkeypatch):
-    """Converted models run on gemm's executor, which is exact, and slow."""
-    from cutedsl_gemm.models import faster
+    """Converted models run on gemm's executor, which is exact, and slow; short steps, too."""
+    from cutedsl_gemm.models import faster, faster_mlp
 
+    monkeypatch.setattr(faster, "LEAST_TRAINED", 0)
+    monkeypatch.setattr(faster_mlp, "LEAST_TRAINED_FUSED", 0)
     monkeypatch.setattr(faster, "DEVICES", ("cpu", "cuda"))
     monkeypatch.setattr(faster, "_runs", {})

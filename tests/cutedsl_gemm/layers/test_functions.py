@@ -687,6 +687,15 @@ def test_gradients_with_a_graph_count_a_weight_once_in_each_place():
         assert near(mine, theirs, 2e-2)
 
 
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_gradients_of_a_scaled_loss_are_finite_in_fp16(activation):
+    """As of GradScaler, which begins with a factor of 65,536."""
+    x = torch.ones(8, 40, dtype=torch.float16, requires_grad=True)
+    y = linear(x, draw(24, 40).half() / 1000, None, activation)
+    y.backward(torch.full_like(y, 60_000))
+    assert x.grad.isfinite().all()
+
+
 def test_an_epilogue_that_export_traces_first_leaves_nothing_else_in_the_graph():
     class Scaled(nn.Module):
         def forward(self, a, b):

@@ -16,5 +16,4 @@ def products(monkeypatch):
 
     for module in (faster, faster_mlp):
         monkeypatch.setattr(module, "beats_torch", counted)
-    monkeypatch.setattr(faster_mlp, "LEAST_TRAINED_FUSED", 0)
     return found

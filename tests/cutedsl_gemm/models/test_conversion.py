@@ -266,17 +266,21 @@ def test_a_result_may_be_changed_in_place_in_a_mode(products):
     assert products
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("backend", [None, "eager", "aot_eager"])
 @pytest.mark.parametrize("frozen", ["weight", "input", "neither"])
-def test_what_no_gradient_needs_is_not_saved(frozen, products):
+def test_what_no_gradient_needs_is_not_saved(frozen, backend, products):
     """With frozen weights, as beside LoRA, torch keeps no inputs, and takes their changes."""
+    torch._dynamo.reset()
     layer, x, saved = convert(nn.Linear(40, 24).bfloat16()), X.clone(), []
     layer.weight.requires_grad_(frozen != "weight")
     x.requires_grad_(frozen != "input")
-    with saved_tensors_hooks(lambda each: saved.append(each.shape) or each, lambda each: each):
+    layer = torch.compile(layer, backend=backend, fullgraph=True) if backend else layer
+    with saved_tensors_hooks(lambda each: saved.append(each.numel()) or each, lambda each: each):
         y = layer(x)
     y.sum().backward()
-    assert (X.shape in saved) == (frozen != "weight")
-    assert (layer.weight.shape in saved) == (frozen != "input")
+    assert (X.numel() in saved) == (frozen != "weight")
+    assert (layer.weight.numel() in saved) == (frozen != "input")
     assert products
 
 
@@ -463,14 +467,47 @@ def test_a_compiled_step_has_operators_alone_which_torch_caches(activation, prod
 
 def test_graphs_that_torch_has_cached_call_the_operators_as_they_are():
     """If this fails, rename the composite operator that calls them, and then change the list."""
-    operators = torch.ops.cutedsl_gemm.mlp, torch.ops.cutedsl_gemm.mlp_backward
+    ours = torch.ops.cutedsl_gemm
+    operators = ours.linear, ours.mlp, ours.mlp_backward
     layer = "str activation, bool gate_first"
     assert [str(each.default._schema).split("::")[1] for each in operators] == [
+        "linear(Tensor x, Tensor weight, Tensor? bias=None) -> Tensor",
         f"mlp(Tensor x, Tensor[] w1, Tensor? b1, Tensor w2, Tensor? b2, {layer}, bool kept)"
         " -> Tensor[]",
-        "mlp_backward(Tensor dy, Tensor? x, Tensor[] w1, Tensor w2, Tensor? h, Tensor[] stored, "
+        "mlp_backward(Tensor dy, Tensor? x, Tensor[] w1, Tensor? w2, Tensor? h, Tensor[] stored, "
         f"{layer}, bool needs_b1) -> Tensor[]",
     ]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("run", ["eager", "compiled", "of any rows"])
+def test_short_training_steps_are_torchs(run, products, monkeypatch):
+    """A product of any number of rows is gemm's: it may be long; so is one of few rows."""
+    monkeypatch.setattr(faster, "FEW_ROWS", 17)
+    monkeypatch.setattr(faster, "LEAST_TRAINED", 20 * 24 * 40)
+    torch._dynamo.reset()
+    layer = convert(nn.Linear(40, 24).bfloat16())
+    forward = layer
+    if run != "eager":
+        any_rows = run == "of any rows"
+        forward = torch.compile(layer, backend="aot_eager", fullgraph=True, dynamic=any_rows)
+    for rows in (17, 18, 19, 20):
+        x, products[:] = draw(rows, 40).requires_grad_(), []
+        y = forward(x)
+        y.sum().backward()
+        assert ((rows, 24, 40) in products) == (rows not in (18, 19) or run == "of any rows")
+        with torch.no_grad():
+            assert near(forward(x), y)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_exported_layer_is_gemms_even_if_it_needs_gradients(products, monkeypatch):
+    monkeypatch.setattr(faster, "FEW_ROWS", 1)
+    monkeypatch.setattr(faster, "LEAST_TRAINED", 20 * 24 * 40)
+    layer = convert(nn.Linear(40, 24).bfloat16())
+    for strict in (True, False):
+        exported = torch.export.export(layer, (X,), strict=strict)
+        assert "exported_linear" in exported.graph_module.code
 
 
 def in_a_region(layer):

@@ -276,20 +276,20 @@ def test_a_frozen_first_layer_keeps_what_the_second_needs(trained, products):
             y = each(X.detach())
         (grad,) = torch.autograd.grad(y, leaf, dy, create_graph=True)
         found.append((grad, *torch.autograd.grad(grad.float().square().sum(), dy)))
-    assert all(near(*pair) for pair in zip(*found, strict=True))
+    assert all(near(*pair, 3e-2) for pair in zip(*found, strict=True))
     assert not {X.shape, (18, 40), (24, 40), (40, 24)} & {tuple(shape) for shape in saved}
     assert FUSED in products
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("compiles", [True, False])
+@pytest.mark.parametrize("backend", [None, "eager", "aot_eager"])
 @pytest.mark.parametrize("name", [*FEW, "no gate, Tanh, no bias"])
-def test_a_frozen_mlp_saves_no_input_and_takes_its_changes(name, compiles, products):
+def test_a_frozen_mlp_saves_no_input_and_takes_its_changes(name, backend, products):
     """Beside LoRA, torch's layers keep no inputs: what they need is no larger."""
     torch._dynamo.reset()
     theirs, dy = MLPS[name]().bfloat16().requires_grad_(False), draw(*X.shape)
     ours, saved, found = convert(copy.deepcopy(theirs)), [], []
-    ours = torch.compile(ours, backend="aot_eager", fullgraph=True) if compiles else ours
+    ours = torch.compile(ours, backend=backend, fullgraph=True) if backend else ours
     for each in (ours, theirs):
         leaf = X.clone().requires_grad_()
         x = leaf * 1
@@ -304,16 +304,20 @@ def test_a_frozen_mlp_saves_no_input_and_takes_its_changes(name, compiles, produ
     assert products[0] == FUSED
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("compiles", [False, pytest.param(True, marks=pytest.mark.deep)])
 @pytest.mark.parametrize("frozen", [[], ["x"], ["up"], ["gate", "up"], ["down"], ["bias"]])
 @each_mlp
-def test_derivatives_of_derivatives_are_torchs(name, frozen, products):
+def test_derivatives_of_derivatives_are_torchs(name, frozen, compiles, products):
+    torch._dynamo.reset()
     theirs = MLPS[name]().bfloat16()
     ours, found = convert(copy.deepcopy(theirs)), []
+    ours = torch.compile(ours, backend="eager", fullgraph=True) if compiles else ours
     for each in (ours, theirs.double()):
         torch.manual_seed(1)
         dtype = next(each.parameters()).dtype
         x, dy = (draw(*X.shape).to(dtype).requires_grad_() for _ in range(2))
-        leaves = {"x": x, **dict(each.named_parameters())}
+        leaves = {"x": x, **dict(getattr(each, "_orig_mod", each).named_parameters())}
         for key, leaf in leaves.items():
             leaf.requires_grad_(not any(part in key for part in frozen))
         trained = [leaf for leaf in leaves.values() if leaf.requires_grad]
@@ -325,6 +329,39 @@ def test_derivatives_of_derivatives_are_torchs(name, frozen, products):
         assert (one is None) == (other is None)
         assert one is None or close(one, other.to(one.dtype), 3e-2)
     assert products[0] == FUSED
+
+
+class Undefined(torch.autograd.Function):
+    """Its gradient is not defined."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None
+
+
+@pytest.mark.parametrize("again", [True, False])
+@pytest.mark.parametrize("name", FEW)
+def test_a_gradient_that_is_not_defined_stays_so(name, again, products):
+    made, x = convert(MLPS[name]().bfloat16()), X.clone().requires_grad_()
+    y = Undefined.apply(made(x))
+    leaves = x, *made.parameters()
+    found = torch.autograd.grad(y.sum(), leaves, create_graph=again, allow_unused=True)
+    assert found == (None,) * len(leaves)
+    assert products
+
+
+def test_a_gradient_that_depends_on_nothing_trained_has_no_graph(products):
+    made = convert(Plain().bfloat16())
+    made.up_proj.requires_grad_(False)
+    y = made(X)
+    leaves = [*made.down_proj.parameters()]
+    found = torch.autograd.grad(y, leaves, draw(*X.shape), create_graph=True)
+    assert not any(each.requires_grad for each in found)
+    assert products
 
 
 def test_weights_that_are_parts_are_no_mlp():
@@ -512,15 +549,22 @@ def test_a_first_bias_of_an_mlp_without_a_gate_may_come_later(products):
     assert products.count(FUSED) == 2
 
 
-def test_a_small_mlp_without_a_gate_trains_as_its_layers_do(monkeypatch, products):
-    made = convert(Plain().bfloat16())
-    monkeypatch.setattr(faster_mlp, "LEAST_TRAINED_FUSED", 18 * 48 * 40 + 1)
-    y = made(X)
-    assert y.grad_fn.name() == made.down_proj(draw(48)).grad_fn.name()
-    with torch.no_grad():
-        assert near(made(X), y)
-    monkeypatch.setattr(faster_mlp, "LEAST_TRAINED_FUSED", 18 * 48 * 40)
-    assert made(X).grad_fn.name() != y.grad_fn.name()
+@pytest.mark.filterwarnings("ignore")  # of torch's own making
+@pytest.mark.parametrize("compiles", [True, False])
+@pytest.mark.parametrize("mlp", [Plain, Llama])
+def test_a_short_mlp_trains_as_its_layers_do(mlp, compiles, monkeypatch, products):
+    for bound, fused in ((18 * 48 * 40 + 1, False), (18 * 48 * 40, True)):
+        monkeypatch.setattr(faster_mlp, "LEAST_TRAINED_FUSED", bound)
+        monkeypatch.setattr(faster_mlp, "_calls", {})
+        torch._dynamo.reset()
+        made = convert(mlp().bfloat16())
+        forward = torch.compile(made, backend="aot_eager", fullgraph=True) if compiles else made
+        y = forward(X)
+        y.float().sum().backward()
+        assert bool(faster_mlp._calls) == fused
+        with torch.no_grad():
+            assert near(forward(X), y)
+        assert faster_mlp._calls
     assert products
 
 
@@ -1167,9 +1211,10 @@ def check_operators(x, w1, b1, w2, activation, results, kept):
     given = x, w1, b1, w2, None, activation, True, kept
     torch.library.opcheck(torch.ops.cutedsl_gemm.mlp.default, given)
     h, *stored = (draw(9, w2.shape[1]) for _ in range(results))
-    given = draw(9, 40), x if kept else None, w1, w2, h if kept else None, stored or [h]
-    layer = activation, True, b1 is not None
-    torch.library.opcheck(torch.ops.cutedsl_gemm.mlp_backward.default, (*given, *layer))
+    dy, backward = draw(9, 40), torch.ops.cutedsl_gemm.mlp_backward.default
+    given = dy, x if kept else None, w1, w2, h if kept else None, stored or [h]
+    torch.library.opcheck(backward, (*given, activation, True, b1 is not None))
+    torch.library.opcheck(backward, (dy, None, [], None, h, [], activation, True, False))
 
 
 @pytest.mark.parametrize("mlp", [Llama, Plain])
