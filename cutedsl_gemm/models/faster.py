@@ -35,10 +35,10 @@ from cutedsl_gemm.select.preference import FEW_ROWS, beats_torch
 
 DEVICES = ("cuda",)  # tests add the CPU, whose executor is exact, and slow
 
-# M · N · K of a product with more than FEW_ROWS rows. A training step of less waits for the host: a
-# torch.autograd.Function takes more of its time than torch's own functions, and the gradient of a
-# weight often splits K, in two kernels. Layers of 5e9 and 1e10 train at 0.86 and 0.81 × torch's
-# speed, those of 2.7e10 to 7.7e10 at 1.02 to 1.04 (the notebook, "Short training steps").
+# M · N · K of a product with more than FEW_ROWS rows. A shorter training step waits for the host,
+# and a torch.autograd.Function takes more of its time than torch's own functions: layers of 5e9 and
+# 1e10 train at 0.86 and 0.81 × torch's speed, those of 2.7e10 to 7.7e10 at 1.02 to 1.04 (the
+# notebook, "Short training steps").
 LEAST_TRAINED = 15_000_000_000
 
 _runs: dict[Any, LinearProduct | None] = {}
