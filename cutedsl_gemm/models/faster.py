@@ -88,7 +88,7 @@ def _trains_briefly(
 
     False for few rows, as of a model that decodes outside of torch.no_grad. `below` compares sizes.
     """
-    if not torch.is_grad_enabled() or below(x.numel(), FEW_ROWS * weight.shape[-1] + 1):
+    if not torch.is_grad_enabled() or below(x.numel(), FEW_ROWS * weight.shape[-1:].numel() + 1):
         return False
     if not (x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)):
         return False

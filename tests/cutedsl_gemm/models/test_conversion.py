@@ -500,6 +500,19 @@ def test_short_training_steps_are_torchs(run, products, monkeypatch):
             assert near(forward(x), y)
 
 
+@pytest.mark.parametrize("x", [X, X[0, 0], draw(), X[:, :0], X[..., :20], X[0].to_sparse()])
+@pytest.mark.parametrize("weight", [draw(24, 40), draw(40), draw(), draw(24, 40).to_sparse()])
+def test_whatever_torch_takes_in_training_it_takes_and_whatever_it_refuses(x, weight):
+    def outcome(function):
+        try:
+            made = function(x, weight.clone().requires_grad_())
+        except RuntimeError as error:
+            return str(error)
+        return made.shape, made.layout
+
+    assert outcome(faster.linear) == outcome(F.linear)
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_an_exported_layer_is_gemms_even_if_it_needs_gradients(products, monkeypatch):
     monkeypatch.setattr(faster, "FEW_ROWS", 1)
