@@ -1,6 +1,6 @@
 """The derivative of an epilogue, which is an epilogue too: what a backward pass computes.
 
-    y = relu(acc) * r        d(acc) = where(acc > 0, r * grad, 0)        d(r) = relu(acc) * grad
+    y = relu(acc) * r        d(acc) = where(acc <= 0, 0, r * grad)        d(r) = relu(acc) * grad
 
 Reverse mode: the program is replayed, and walked from its results to its leaves. Each rule gives
 the derivatives of an operation's arguments; it is written with the operators of a `Value`.
@@ -47,7 +47,7 @@ def derivative(
     >>> scaled = trace(lambda acc, r: (acc * r).relu(), (EpilogueOperand("r", ("N",)),))
     >>> for _, text in derivative(scaled, wanted=(0,)).listing()[:4]:
     ...     print(text)
-    where(relu(acc * r) > 0, grad 0, 0)
+    where(relu(acc * r) <= 0, 0, grad 0)
     t0 * r, float32
     t0 * acc, float32
     (M,N):(0,1)   float32, row vector
@@ -144,7 +144,7 @@ def in_product(kept: Stored, wanted: tuple[int, ...] = ()) -> Epilogue:
     >>> layer = trace(lambda acc, bias: (acc + bias).relu(), (EpilogueOperand("bias", ("N",)),))
     >>> for _, text in in_product(with_stored(layer, wanted=(0,)), wanted=(0,)).listing():
     ...     print(text)
-    where(value 3 > 0, acc, 0)
+    where(value 3 <= 0, 0, acc)
     t0
     sum(t0) over M, float32
     (M,N):(ld,1)  float32, matrix
@@ -286,7 +286,7 @@ RULES: Mapping[str, Rule] = {
     "sigmoid": lambda g, y, x: (g * (y - y * y),),
     "erf": lambda g, y, x: (g * (-x * x).exp() * (2 / math.sqrt(math.pi)),),
     "ndtr": lambda g, y, x: (g * _density(x),),
-    "relu": lambda g, y, x: (_where(y > 0, g, 0.0),),
+    "relu": lambda g, y, x: (_where(y <= 0, 0.0, g),),  # as torch has it at NaN
     "silu": _silu,
     "gelu": lambda g, y, x: (g * (apply("ndtr", x) + x * _density(x)),),
     "gelu_tanh": _gelu_tanh,

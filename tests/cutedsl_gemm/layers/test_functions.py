@@ -687,6 +687,18 @@ def test_gradients_with_a_graph_count_a_weight_once_in_each_place():
         assert near(mine, theirs, 2e-2)
 
 
+def test_the_gradient_of_relu_passes_nan_as_torchs_does():
+    x, w1, w2 = draw(8, 40), draw(24, 40), draw(16, 24)
+    x[3] = torch.nan
+    bias = draw(24).requires_grad_()
+    dy = draw(8, 16)
+    ours = mlp(x, w1, bias, w2, None, "relu")
+    theirs = F.linear(F.relu(F.linear(x, w1, bias)), w2)
+    found, wanted = (torch.autograd.grad(y, bias, dy)[0] for y in (ours, theirs))
+    assert wanted.isfinite().all()
+    assert near(found, wanted, 2e-2)
+
+
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_gradients_of_a_scaled_loss_are_finite_in_fp16(activation):
     """As of GradScaler, which begins with a factor of 65,536."""
