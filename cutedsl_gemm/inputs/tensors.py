@@ -38,15 +38,6 @@ def is_one(extent: Any) -> bool:
     return bool(guard_or_false(extent == 1))
 
 
-def is_below(size: Any, bound: int) -> bool:
-    """Whether a size is statically below a bound. One that torch.compile does not know is not."""
-    if type(size) is int and not is_dynamo_compiling():
-        return size < bound
-    from torch.fx.experimental.symbolic_shapes import statically_known_true  # here: as above
-
-    return bool(statically_known_true(size < bound))
-
-
 class AlignmentError(ValueError):
     """A kernel cannot read or write a tensor in place: its strides or its address do not fit."""
 

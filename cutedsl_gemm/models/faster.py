@@ -5,8 +5,6 @@ signature of (x, weight, bias) → the product, remembered; or None: torch compu
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from operator import lt
 from typing import Any
 
 import torch
@@ -15,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.compiler import is_dynamo_compiling
 from torch.nn import functional as F
 
-from cutedsl_gemm.inputs.tensors import DENSE, column_major, is_below, is_sharded
+from cutedsl_gemm.inputs.tensors import DENSE, column_major, is_sharded
 from cutedsl_gemm.inputs.transforms import dispatch_modes, exporting, in_make_fx, transformed
 from cutedsl_gemm.inputs.views import rows_of, unflattened
 from cutedsl_gemm.layers import linear_calls
@@ -58,8 +56,8 @@ def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | N
 
     None for tensors that are not on a Hopper GPU, or not of bfloat16 or float16; for subclasses of
     Tensor other than DTensor and FakeTensor; inside torch.func, forward-mode derivatives and
-    torch.jit.trace; for malformed arguments; where gemm is expected to be slower; and in training
-    if the product is short.
+    torch.jit.trace; for malformed arguments; where gemm is expected to be slower; and in eager
+    training if the product is short.
     """
     if torch._C._is_any_autocast_enabled():
         tensors = autocast(x, weight, bias)
@@ -69,10 +67,7 @@ def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | N
     if transformed():  # of a traced graph, too, whose operators torch.func does not know
         return None
     if is_dynamo_compiling():
-        if not suits(x, weight, bias):
-            return None
-        by_torch = _trains_briefly(x, weight, bias, is_below) and not exporting()
-        return None if by_torch else _traced(x, weight, bias)
+        return _traced(x, weight, bias) if suits(x, weight, bias) else None
     if not (type(x) in DENSE and type(weight) in DENSE and (bias is None or type(bias) in DENSE)):
         return _of_subclasses(x, weight, bias)
     if torch._C._is_tracing() or _trains_briefly(x, weight, bias):
@@ -81,18 +76,19 @@ def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | N
     return None if found is None else computed(found, _traced, linear, x, weight, bias)
 
 
-def _trains_briefly(
-    x: Tensor, weight: Tensor, bias: Tensor | None, below: Callable[[Any, int], bool] = lt
-) -> bool:
+def _trains_briefly(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     """Whether a product needs gradients, and its training step waits for the host.
 
-    False for few rows, as of a model that decodes outside of torch.no_grad. `below` compares sizes.
+    False for few rows, as of a model that decodes outside of torch.no_grad. A compiled graph does
+    not ask: a checkpoint may compute a graph of one number of rows again by that of any number.
     """
-    if not torch.is_grad_enabled() or below(x.numel(), FEW_ROWS * weight.shape[-1:].numel() + 1):
+    if not torch.is_grad_enabled():
+        return False
+    if x.numel() <= FEW_ROWS * weight.shape[-1:].numel():  # M · K; a malformed weight has no K
         return False
     if not (x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)):
         return False
-    return below(x.numel() * weight.shape[:1].numel(), LEAST_TRAINED)
+    return x.numel() * weight.shape[:1].numel() < LEAST_TRAINED
 
 
 def _of_subclasses(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:

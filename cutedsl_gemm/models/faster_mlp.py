@@ -23,7 +23,7 @@ from cutedsl_gemm.calls.results import Results
 from cutedsl_gemm.inputs.pairs import in_reach, parts_at
 from cutedsl_gemm.inputs.problem import MAX_EXTENT, WIDEST_ALIGNMENT
 from cutedsl_gemm.inputs.remember import remember
-from cutedsl_gemm.inputs.tensors import DENSE, is_below, is_sharded
+from cutedsl_gemm.inputs.tensors import DENSE, is_sharded
 from cutedsl_gemm.inputs.transforms import dispatch_modes, exporting, transformed
 from cutedsl_gemm.inputs.views import flattener, reshaper, rows_of, unflattened
 from cutedsl_gemm.kernels.epilogue.derivative import Stored
@@ -46,9 +46,9 @@ from cutedsl_gemm.models.faster import autocast, linear, multiply, on_hopper, su
 from cutedsl_gemm.ops.library import composite, operator
 from cutedsl_gemm.select.preference import beats_torch
 
-# M · N · K of the first layer, N the columns of gate and up. A shorter MLP trains as its layers do,
-# since a step waits for the host. Without a gate, 1.9e10 takes 1,324 µs fused, 1,104 as layers;
-# 3.4e10, 763 and 741; 1.4e11, 2,387 and 2,642 (the notebook, "MLPs without a gate").
+# M · N · K of the first layer, N the columns of gate and up. In eager mode, a step of a shorter MLP
+# waits for the host, and it trains as its layers do. Without a gate, 1.9e10 takes 1,324 µs fused,
+# 1,104 as layers; 3.4e10, 763 and 741; 1.4e11, 2,387 and 2,642 (notebook, "MLPs without a gate").
 LEAST_TRAINED_FUSED = 50_000_000_000
 
 
@@ -66,8 +66,8 @@ def mlp(
     If `activation` is a name in ACTIVATIONS, w1 holds a weight (H, K), and `biases` (H,) or None.
     If it is a name in GATES, w1 holds gate and up, each (H, K), or both in one (2H, K), the gate
     first or last. w2 is (N, H), b2 (N,) or None. None where `faster.by_gemm` gives None; if gate or
-    up has a bias; if one kernel cannot read both weights as one tensor; and in training if the MLP
-    is short.
+    up has a bias; if one kernel cannot read both weights as one tensor; and in eager training if
+    the MLP is short.
     """
     if activation in GATES and any(each is not None for each in biases):
         return None
@@ -81,18 +81,16 @@ def mlp(
         return None
     given = [each for each in tensors if each is not None]
     x, b1, w2, b2, *w1 = tensors
-    trained = torch.is_grad_enabled() and True in [each.requires_grad for each in given]
     if is_dynamo_compiling():
         # torch divides one product at a time, and an exported graph keeps no autograd.Function
         suited = _suit(x, w1, b1, w2, b2, activation) and not is_sharded(*given) and not exporting()
-        if not suited or (trained and _is_short(x, w1)):
-            return None
-        return _traced(x, w1, b1, w2, b2, activation, gate_first)
+        return _traced(x, w1, b1, w2, b2, activation, gate_first) if suited else None
     if any(type(each) not in DENSE for each in given) or torch._C._is_tracing():
         return None
     if x.ndim == 0 or w2.is_neg() or (b2 is not None and b2.shape != w2.shape[:1]):
         return None
-    if trained and (_is_short(x, w1) or not _is_matrix(w2)):
+    trained = torch.is_grad_enabled() and True in [each.requires_grad for each in given]
+    if trained and (x.numel() * _columns(w1) < LEAST_TRAINED_FUSED or not _is_matrix(w2)):
         return None
     if dispatch_modes():
         product: _Product | bool = _is_faster(x, w1, b1, activation)
@@ -111,11 +109,6 @@ def mlp(
     if x.ndim == 2 or not y.is_contiguous():  # torch's product with a sparse w2 is column-major
         return unflattened(y, x)
     return reshaper((*x.shape[:-1], y.shape[1]))(y)
-
-
-def _is_short(x: Tensor, w1: Sequence[Tensor]) -> bool:
-    """Whether a training step waits for the host."""
-    return is_below(x.numel() * _columns(w1), LEAST_TRAINED_FUSED)
 
 
 def _is_matrix(weight: Tensor) -> bool:

@@ -331,13 +331,6 @@ FAULTS = (
         "A converted model of short products trains more slowly than torch's.",
     ),
     Fault(
-        "exported_as_it_trains",
-        LINEAR,
-        "_trains_briefly(x, weight, bias, is_below) and not exporting()",
-        "_trains_briefly(x, weight, bias, is_below)",
-        "A model that is exported without no_grad runs on torch's products.",
-    ),
-    Fault(
         "functions_that_dynamo_follows",
         LINEAR,
         "(_differentiable if differentiated else _operator)",

@@ -549,21 +549,17 @@ def test_a_first_bias_of_an_mlp_without_a_gate_may_come_later(products):
     assert products.count(FUSED) == 2
 
 
-@pytest.mark.filterwarnings("ignore")  # of torch's own making
-@pytest.mark.parametrize("compiles", [True, False])
 @pytest.mark.parametrize("mlp", [Plain, Llama])
-def test_a_short_mlp_trains_as_its_layers_do(mlp, compiles, monkeypatch, products):
+def test_a_short_mlp_trains_as_its_layers_do(mlp, monkeypatch, products):
     for bound, fused in ((18 * 48 * 40 + 1, False), (18 * 48 * 40, True)):
         monkeypatch.setattr(faster_mlp, "LEAST_TRAINED_FUSED", bound)
         monkeypatch.setattr(faster_mlp, "_calls", {})
-        torch._dynamo.reset()
         made = convert(mlp().bfloat16())
-        forward = torch.compile(made, backend="aot_eager", fullgraph=True) if compiles else made
-        y = forward(X)
+        y = made(X)
         y.float().sum().backward()
         assert bool(faster_mlp._calls) == fused
         with torch.no_grad():
-            assert near(forward(X), y)
+            assert near(made(X), y)
         assert faster_mlp._calls
     assert products
 
