@@ -126,12 +126,12 @@ def _composed(
 
 
 class Mlp(torch.autograd.Function):
-    """Both layers, of a matrix x: y, and the results of `stored_layer`.
+    """Both layers, of a matrix x: y, and the results of the first layer (`stored_layer`).
 
-    The latter are results so that derivatives have derivatives. `linear` computes the products that
-    have no epilogue. w1 is one weight; or those of gate and value, in the order that `gate_first`
-    says. What is saved has this order, whatever the addresses: a checkpoint may save it again with
-    the weights elsewhere.
+    Second derivatives pass through the latter. `linear` computes the products that have no
+    epilogue. w1 is one weight; or those of gate and value, in the order that `gate_first` says.
+    What is saved has this order, whatever the addresses: a checkpoint may save it again with the
+    weights elsewhere.
     """
 
     @staticmethod
@@ -170,7 +170,7 @@ class Mlp(torch.autograd.Function):
         of_w1: list[Tensor | None] = [None] * len(w1)
         if ctx.needs_first and (dy is not None or of_results):
             if dy is None or of_results or torch.is_grad_enabled():
-                dz, *sums = _by_operations(linear, grads, dy, w2, *layer)
+                dz, *sums = by_operations(linear, grads, dy, w2, *layer)
             else:
                 dz, *sums = hidden_gradient(dy, w2, *layer)
             of_x = input_gradient(linear, dz, w1) if needs_x else None
@@ -316,7 +316,7 @@ def hidden_gradient(
     return (dz,)
 
 
-def _by_operations(
+def by_operations(
     linear: Linear,
     grads: Sequence[Tensor | None],
     dy: Tensor | None,

@@ -79,8 +79,9 @@ def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | N
 def _trains_briefly(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     """Whether a product needs gradients, and its training step waits for the host.
 
-    False for few rows, as of a model that decodes outside of torch.no_grad. A compiled graph does
-    not ask: a checkpoint may compute a graph of one number of rows again by that of any number.
+    False for few rows, as of a model that decodes outside of torch.no_grad. Compiled graphs do not
+    ask: torch.compile may replace a graph for one number of rows by one for any number, and a
+    checkpoint would then find tensors that the other product saved.
     """
     if not torch.is_grad_enabled():
         return False

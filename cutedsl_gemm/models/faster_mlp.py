@@ -32,6 +32,7 @@ from cutedsl_gemm.layers.linear_calls import extents
 from cutedsl_gemm.layers.mlp import (
     Linear,
     Mlp,
+    by_operations,
     first_b,
     first_layer,
     first_products,
@@ -449,6 +450,4 @@ def _hidden_gradient(
     columns = w2.shape[1] * (2 if activation in GATES else 1)
     if extents(dy, w2.mT) and on_hopper(dy.device) and beats_torch(len(dy), columns, len(w2)):
         return hidden_gradient(dy, w2, stored, *layer)
-    backward: Any = first_layer(*layer).backward
-    dz = torch.cat(backward(multiply(dy, w2.mT), *stored), dim=1)
-    return (dz, dz.sum(0, dtype=torch.float32)) if needs_b1 else (dz,)
+    return by_operations(multiply, (None,), dy, w2, stored, *layer)

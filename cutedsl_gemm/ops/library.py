@@ -30,11 +30,8 @@ def operator(name: str, fake: Function) -> Callable[[Function], Function]:
     """
 
     def defined(function: Function) -> Function:
-        schema = torch.library.infer_schema(function, mutates_args=())
-        _library.define(f"{name}{schema}", tags=torch.Tag.pt2_compliant_tag)
-        _library.impl(name, function, "CompositeExplicitAutograd")
+        found = _defined(name, function, "CompositeExplicitAutograd")
         torch.library.register_fake(f"cutedsl_gemm::{name}", fake, lib=_library)
-        found: Function = getattr(torch.ops.cutedsl_gemm, name).default
         return found
 
     return defined
@@ -46,18 +43,20 @@ def composite(name: str) -> Callable[[Function], Function]:
     The annotations are the schema. Dynamo takes it as one operator, and AOTAutograd as what it
     calls, at once or in a torch.autograd.Function. If Dynamo followed such a function itself, it
     would take 31 ms for each layer of a model, not 8, and AOTAutograd would not cache the graph.
-    The key of that cache has the name and the arguments of this operator alone. Rename it if its
-    function calls other operators, or calls them otherwise, since old graphs would go on as before.
+    The key of that cache has only the name and the arguments of this operator. Rename it when its
+    function calls other operators, or passes them other arguments: cached graphs do not change.
     """
 
-    def defined(function: Function) -> Function:
-        schema = torch.library.infer_schema(function, mutates_args=())
-        _library.define(f"{name}{schema}", tags=torch.Tag.pt2_compliant_tag)
-        _library.impl(name, function, "CompositeImplicitAutograd")
-        found: Function = getattr(torch.ops.cutedsl_gemm, name).default
-        return found
+    return lambda function: _defined(name, function, "CompositeImplicitAutograd")
 
-    return defined
+
+def _defined(name: str, function: Function, key: str) -> Function:
+    """The operator of a function, whose annotations are the schema, at a dispatch key."""
+    schema = torch.library.infer_schema(function, mutates_args=())
+    _library.define(f"{name}{schema}", tags=torch.Tag.pt2_compliant_tag)
+    _library.impl(name, function, key)
+    found: Function = getattr(torch.ops.cutedsl_gemm, name).default
+    return found
 
 
 def with_derivative(
