@@ -37,6 +37,7 @@ from cutedsl_gemm.layers.linear_calls import (
     AUTOCAST,
     LinearProduct,
     computed,
+    needs_gradients,
     of_shards,
     product,
     remembered_linear,
@@ -169,7 +170,9 @@ def _without_activation(x: Any, weight: Any, bias: Any) -> Tensor | None:
         return None
     if type(x) in DENSE and type(weight) in DENSE and (bias is None or type(bias) in DENSE):
         found = remembered_linear(_runs, _make, x, weight, bias)
-        return None if found is None else computed(found, _sum, linear, x, weight, bias)
+        if found is None:
+            return None
+        return computed(found, _sum, needs_gradients(x, weight, bias), x, weight, bias)
     if dispatch_modes():
         return None
     return of_shards(linear, TMA.devices, x, weight, bias)
@@ -185,7 +188,8 @@ def _sum(
 
 
 def _make(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> LinearProduct | None:
-    return product(x, weight, bias, aligned) if suits(x, weight, bias, TMA.devices) else None
+    suited = suits(x, weight, bias, TMA.devices)
+    return product(linear, x, weight, bias, aligned) if suited else None
 
 
 def _takes_tensors(activation: torch.nn.Module) -> bool:

@@ -46,10 +46,12 @@ with torch.inference_mode(False):
 
 
 class LinearProduct(NamedTuple):
-    """The product of tensors of one signature."""
+    """The product of tensors of one signature, and what `gradients` must know of them."""
 
     run: LinearCall
+    linear: LinearCall  # computes the products of the backward pass
     by_columns: tuple[bool, bool]  # whether x and weight, and so their gradients, are column-major
+    adds_matrix: bool  # whether bias is a matrix (M, N)
 
 
 def remembered_linear(
@@ -127,19 +129,32 @@ def extents(x: Tensor, weight: Tensor) -> tuple[int, int, int] | None:
     return None if m * n * k == 0 or max(m, n, k) > MAX_EXTENT else (m, n, k)
 
 
-def product(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> LinearProduct | None:
-    """The product by gemm of tensors that suit it; None as `extents`."""
+def needs_gradients(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
+    """Whether autograd records the product."""
+    return torch.is_grad_enabled() and (
+        x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
+    )
+
+
+def product(
+    linear: LinearCall, x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool
+) -> LinearProduct | None:
+    """The product by gemm of tensors that suit it; None as `extents`.
+
+    `linear` computes the products of the backward pass.
+    """
     if extents(x, weight) is None:
         return None
     as_matrix = flattener(x)  # of 2 modes: x itself, with its own stride of an extent of 1
     matrix = as_matrix(x.detach())
     multiply = _matrices(matrix, weight.detach(), bias, aligned)
     by_columns = column_major(matrix), column_major(weight)
+    backward = linear, by_columns, bias is not None and bias.ndim == 2
     if x.ndim == 2:
-        return LinearProduct(multiply, by_columns)
+        return LinearProduct(multiply, *backward)
     as_result = reshaper((*x.shape[:-1], weight.shape[0]))
     return LinearProduct(
-        lambda x, weight, bias: as_result(multiply(as_matrix(x), weight, bias)), by_columns
+        lambda x, weight, bias: as_result(multiply(as_matrix(x), weight, bias)), *backward
     )
 
 
@@ -162,24 +177,22 @@ def _matrices(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> 
 def computed(
     product: LinearProduct,
     operator: LinearCall,
-    linear: LinearCall,
+    differentiable: bool,
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None,
 ) -> Tensor:
-    """The product of plain tensors outside torch.func; differentiable if one needs it.
+    """The product of plain tensors outside torch.func.
 
     Inside a TorchDispatchMode, which sees operators and no launches, `operator` computes the same.
     What is saved does not depend on that: a mode may be around one pass of a checkpoint alone.
-    `linear` computes the products of the backward pass.
     """
-    run = operator if dispatch_modes() else product.run
-    if torch.is_grad_enabled() and (
-        x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)
-    ):
-        made: Tensor = _apply(run, linear, product.by_columns, x, weight, bias)
+    if dispatch_modes():
+        product = product._replace(run=operator)
+    if differentiable:
+        made: Tensor = _apply(product, x, weight, bias)
         return made
-    return run(x, weight, bias)
+    return product.run(x, weight, bias)
 
 
 class _Linear(torch.autograd.Function):
@@ -187,23 +200,19 @@ class _Linear(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any,
-        run: LinearCall,
-        linear: LinearCall,
-        by_columns: tuple[bool, bool],
-        x: Tensor,
-        weight: Tensor,
-        bias: Tensor | None,
+        ctx: Any, product: LinearProduct, x: Tensor, weight: Tensor, bias: Tensor | None
     ) -> Tensor:
-        ctx.layer = linear, by_columns, bias is not None and bias.ndim == 2
-        needs = ctx.needs_input_grad  # of run, linear, by_columns, x, weight, bias
-        ctx.save_for_backward(SAVED_BY_GEMM, x if needs[4] else None, weight if needs[3] else None)
-        return run(x, weight, bias)
+        ctx.product = product
+        _, needs_x, needs_weight, _ = ctx.needs_input_grad
+        ctx.save_for_backward(
+            SAVED_BY_GEMM, x if needs_weight else None, weight if needs_x else None
+        )
+        return product.run(x, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        needs, saved = ctx.needs_input_grad[3:], ctx.saved_tensors[1:]
-        return None, None, None, *gradients(saved, needs, grad, *ctx.layer)
+        needs, saved, (_, *layer) = ctx.needs_input_grad[1:], ctx.saved_tensors[1:], ctx.product
+        return None, *gradients(saved, needs, grad, *layer)
 
 
 _apply = applied(_Linear)

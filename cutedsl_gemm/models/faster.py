@@ -5,6 +5,7 @@ signature of (x, weight, bias) → the product, remembered; or None: torch compu
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from cutedsl_gemm.layers.linear_calls import (
     computed,
     extents,
     gradients,
+    needs_gradients,
     of_shards,
     product,
     remembered_linear,
@@ -40,6 +42,7 @@ DEVICES = ("cuda",)  # tests add the CPU, whose executor is exact, and slow
 LEAST_TRAINED = 15_000_000_000
 
 _runs: dict[Any, LinearProduct | None] = {}
+_trained: dict[Any, LinearProduct | None] = {}  # those of tensors that need gradients
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -70,26 +73,12 @@ def by_gemm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor | N
         return _traced(x, weight, bias) if suits(x, weight, bias) else None
     if not (type(x) in DENSE and type(weight) in DENSE and (bias is None or type(bias) in DENSE)):
         return _of_subclasses(x, weight, bias)
-    if torch._C._is_tracing() or _trains_briefly(x, weight, bias):
+    if torch._C._is_tracing():
         return None
-    found = remembered_linear(_runs, _make, x, weight, bias)
-    return None if found is None else computed(found, _traced, linear, x, weight, bias)
-
-
-def _trains_briefly(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
-    """Whether a product needs gradients, and its training step waits for the host.
-
-    False for few rows, as of a model that decodes outside of torch.no_grad. Compiled graphs do not
-    ask: torch.compile may replace a graph for one number of rows by one for any number, and a
-    checkpoint would then find tensors that the other product saved.
-    """
-    if not torch.is_grad_enabled():
-        return False
-    if x.numel() <= FEW_ROWS * weight.shape[-1:].numel():  # M · K; a malformed weight has no K
-        return False
-    if not (x.requires_grad or weight.requires_grad or (bias is not None and bias.requires_grad)):
-        return False
-    return x.numel() * weight.shape[:1].numel() < LEAST_TRAINED
+    differentiable = needs_gradients(x, weight, bias)
+    known, make = (_trained, _make_trained) if differentiable else (_runs, _make)
+    found = remembered_linear(known, make, x, weight, bias)
+    return None if found is None else computed(found, _traced, differentiable, x, weight, bias)
 
 
 def _of_subclasses(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor | None:
@@ -122,11 +111,29 @@ def autocast(x: Tensor, *others: Tensor | None) -> tuple[Any, ...] | None:
     return tuple(None if each is None else each.to(dtype) for each in given)
 
 
-def _make(x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool) -> LinearProduct | None:
+def _make(
+    x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool, least: int = 0
+) -> LinearProduct | None:
+    """The product; None if torch computes it, as it does where M · N · K is less than `least`."""
     if not suits(x, weight, bias) or not on_hopper(x.device):
         return None
     mnk = extents(x, weight)
-    return product(x, weight, bias, aligned) if mnk and beats_torch(*mnk) else None
+    if mnk is None or prod(mnk) < least or not beats_torch(*mnk):
+        return None
+    return product(linear, x, weight, bias, aligned)
+
+
+def _make_trained(
+    x: Tensor, weight: Tensor, bias: Tensor | None, aligned: bool
+) -> LinearProduct | None:
+    """The product; None if torch computes it, as it does where the training step is short.
+
+    Not for few rows, as of a model that decodes outside of torch.no_grad. Compiled graphs do not
+    ask: torch.compile may replace a graph for one number of rows by one for any number, and a
+    checkpoint would then find tensors that the other product saved.
+    """
+    few = x.shape[:-1].numel() <= FEW_ROWS
+    return _make(x, weight, bias, aligned, 0 if few else LEAST_TRAINED)
 
 
 def suits(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:

@@ -40,3 +40,4 @@ def on_the_executor(monkeypatch):
     monkeypatch.setattr(faster_mlp, "LEAST_TRAINED_FUSED", 0)
     monkeypatch.setattr(faster, "DEVICES", ("cpu", "cuda"))
     monkeypatch.setattr(faster, "_runs", {})
+    monkeypatch.setattr(faster, "_trained", {})

@@ -30,15 +30,15 @@ FAULTS = (
     Fault(
         "hidden_from_modes",
         CALLS,
-        "run = operator if dispatch_modes() else product.run",
-        "run = product.run",
+        "    if dispatch_modes():\n",
+        "    if False:\n",
         "A counter of FLOPs does not see a layer, nor does activation checkpointing by operators.",
     ),
     Fault(
         "no_preference",
         LINEAR,
-        "if mnk and beats_torch(*mnk) else None",
-        "if mnk else None",
+        "prod(mnk) < least or not beats_torch(*mnk):",
+        "prod(mnk) < least:",
         "A layer becomes slower than torch's where cuBLAS is faster.",
     ),
     Fault(
@@ -58,7 +58,7 @@ FAULTS = (
     Fault(
         "inputs_of_frozen_weights_kept",
         CALLS,
-        "x if needs[4] else None, weight if needs[3] else None",
+        "x if needs_weight else None, weight if needs_x else None",
         "x, weight",
         "Frozen layers beside LoRA keep their inputs for the backward pass.",
     ),
@@ -80,8 +80,8 @@ FAULTS = (
     Fault(
         "gradient_of_a_matrix_summed",
         CALLS,
-        "ctx.layer = linear, by_columns, bias is not None and bias.ndim == 2",
-        "ctx.layer = linear, by_columns, False",
+        "backward = linear, by_columns, bias is not None and bias.ndim == 2",
+        "backward = linear, by_columns, False",
         "The gradient of a residual is that of a bias.",
     ),
     Fault(
@@ -326,8 +326,8 @@ FAULTS = (
     Fault(
         "short_steps_by_gemm",
         LINEAR,
-        "torch._C._is_tracing() or _trains_briefly(x, weight, bias):",
-        "torch._C._is_tracing():",
+        "0 if few else LEAST_TRAINED)",
+        "0)",
         "A converted model of short products trains more slowly than torch's.",
     ),
     Fault(

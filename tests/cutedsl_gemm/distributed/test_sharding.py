@@ -496,7 +496,7 @@ def blocks(names, device="cpu"):
             for block in blocks:
                 for mine, theirs in zip(train(block, x), known, strict=True):
                     near(mine, theirs)
-    assert any(faster._runs.values())  # of the layers that are converted
+    assert any(faster._trained.values())  # of the layers that are converted
     assert any(faster_mlp._calls.values()) or "data" not in names
 
 

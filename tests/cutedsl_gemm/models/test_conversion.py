@@ -177,7 +177,7 @@ def test_torch_computes_what_is_expected_to_be_slower(monkeypatch):
     monkeypatch.setattr(faster, "beats_torch", lambda m, n, k: False)
     made = model()
     assert torch.equal(convert(copy.deepcopy(made))(X), made(X))
-    assert [*faster._runs.values()] == [None, None]
+    assert [*faster._trained.values()] == [None, None]
 
 
 def test_a_bias_at_an_odd_address_does_not_run_the_plan_of_an_aligned_one(monkeypatch):
