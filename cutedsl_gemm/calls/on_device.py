@@ -15,10 +15,9 @@ def on_device(launch: Callable[..., Any], device: torch.device) -> Callable[...,
     """
     if torch.cuda.device_count() == 1:
         return launch
-    current = torch.accelerator.current_device_index  # torch.cuda.current_device takes longer
 
     def launch_on_device(*arguments: Any) -> Any:
-        if current() == device.index:
+        if torch.cuda.current_device() == device.index:
             return launch(*arguments)
         with torch.cuda.device(device):
             return launch(*arguments)

@@ -25,5 +25,5 @@ def allocator(
     stride = torch.empty(shape, device="meta").stride()
     if torch.cuda.device_count() == 1:
         return lambda like: make(shape, stride, dtype)
-    current, index = torch.accelerator.current_device_index, device.index
+    current, index = torch.cuda.current_device, device.index
     return lambda like: make(shape, stride, dtype) if current() == index else new_empty(like)

@@ -22,7 +22,7 @@ def launch(monkeypatch):
         current.pop()
 
     monkeypatch.setattr(torch.cuda, "device", device)
-    monkeypatch.setattr(torch.accelerator, "current_device_index", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
     monkeypatch.setattr(run, "multiprocessors", lambda device, plan: 120)
     compiled = lambda a, b, out, sms: seen.append((a, b, out, sms, current[-1]))  # noqa: E731
@@ -49,7 +49,7 @@ def test_a_kernel_fills_the_multiprocessors_of_its_device_and_runs_on_it(launch,
 
 
 def test_a_launch_on_the_current_device_enters_no_context(launch, monkeypatch):
-    monkeypatch.setattr(torch.accelerator, "current_device_index", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
     with pytest.raises(ValueError, match="share a device"):
         launch("sm90", A, B, OUT.to("meta"), devices=2)
     assert launch("sm90", A, B, OUT, devices=2)[-1] == "none"

@@ -203,7 +203,7 @@ def threads(monkeypatch):
     local = threading.local()
     monkeypatch.setattr(overlap, "kernel_on", kernel_on)
     monkeypatch.setattr(reduce_scatter, "wait_for_count", wait_for_count)
-    monkeypatch.setattr(torch.accelerator, "current_device_index", lambda: None)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: None)
 
     def buffer(group, device, use, bytes=0):
         found = local.buffers[use]
