@@ -31,7 +31,7 @@ from cutedsl_gemm.inputs.tensors import (
     matrix_of,
     problem_of,
 )
-from cutedsl_gemm.inputs.transforms import untraced
+from cutedsl_gemm.inputs.transforms import check_not_jit_traced, untraced
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.select.registry import DEFAULT, Kernel, named
 from layouts.errors import brief
@@ -83,6 +83,7 @@ def call(
         pass
     except (AttributeError, TypeError, RuntimeError):
         signature = None  # an argument is not a dense tensor: `_make` raises with the reason
+    check_not_jit_traced()
     on_copies = partial(_on_copies, tile, tune, invariant) if kernel is None else None
     options = tune, invariant, unaligned_out
     made = _make(a, b, tile, out, named(kernel, device_of(a)), *options, on_copies)

@@ -13,6 +13,7 @@ from cutedsl_gemm.inputs.operands import Value
 from cutedsl_gemm.inputs.problem import WIDEST_ALIGNMENT
 from cutedsl_gemm.inputs.remember import remember
 from cutedsl_gemm.inputs.request import Fixed, Function
+from cutedsl_gemm.inputs.transforms import check_not_jit_traced
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
 from cutedsl_gemm.kernels.epilogue.traced import function_key
 
@@ -60,6 +61,7 @@ def remembered(
             pass
         except (AttributeError, TypeError, RuntimeError):
             signature = None  # an argument is not a dense tensor: `make` raises with the reason
+    check_not_jit_traced()
     made = make(a, b, function, operands, out, options)
     return made if signature is None else remember(known, signature, made)
 

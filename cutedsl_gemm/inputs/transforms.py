@@ -37,6 +37,18 @@ def untraced(function: Callable[P, T]) -> Callable[P, T]:
     return called
 
 
+def check_not_jit_traced() -> None:
+    """RuntimeError inside torch.jit.trace, which records no launches of kernels.
+
+    A call of a known signature need not ask: extents are tensors there, so none is known.
+    """
+    if torch._C._is_tracing():
+        raise RuntimeError(
+            "gemm was called inside torch.jit.trace, which records torch's operators and no "
+            "launches of kernels: use torch.compile or torch.export"
+        )
+
+
 def tracing() -> bool:
     """Whether torch.compile or torch.export traces the call."""
     return is_dynamo_compiling() or exporting()

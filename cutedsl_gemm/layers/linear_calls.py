@@ -22,7 +22,7 @@ from cutedsl_gemm.calls.fused import compute, fused
 from cutedsl_gemm.inputs.problem import MAX_EXTENT, TMA, WIDEST_ALIGNMENT
 from cutedsl_gemm.inputs.remember import remember
 from cutedsl_gemm.inputs.tensors import column_major, is_sharded
-from cutedsl_gemm.inputs.transforms import dispatch_modes
+from cutedsl_gemm.inputs.transforms import check_not_jit_traced, dispatch_modes
 from cutedsl_gemm.inputs.views import (
     ByAddress,
     flattener,
@@ -93,6 +93,7 @@ def remembered_linear(
         pass
     except (RuntimeError, TypeError):  # sparse, nested, or of symbolic shape
         return None
+    check_not_jit_traced()
     return remember(known, signature, make(x, weight, bias, offset == 0))
 
 

@@ -307,6 +307,26 @@ def test_an_invariant_product_is_refused_in_a_transform_of_a_compiled_function()
         torch.compile(f, backend="aot_eager", fullgraph=True)(draw(4, 40))
 
 
+@pytest.mark.parametrize(
+    "product",
+    [
+        gemm,
+        lambda a, b: gemm(a, b, epilogue=lambda acc: acc * 2),
+        lambda a, b: linear(a, b.mT, None, "gelu"),
+        lambda a, b: linear(a, b.mT),
+        lambda a, b: swiglu(a, b.mT),
+    ],
+)
+@pytest.mark.parametrize("trained", [False, True])
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+def test_a_product_is_refused_in_a_trace_of_torch_jit(product, trained):
+    """It records operators of torch's, and no launches of kernels."""
+    a = A.clone().requires_grad_(trained)
+    product(a, B)  # a known signature
+    with pytest.raises(RuntimeError, match=r"inside torch\.jit\.trace"):
+        torch.jit.trace(product, (a, B))
+
+
 @pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr")  # torch's linearize, of mm too
 def test_modes_of_torch_see_the_operator():
     """make_fx records it, and FlopCounterMode counts it; both saw nothing of a launch."""
