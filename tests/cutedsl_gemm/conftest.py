@@ -41,3 +41,20 @@ def on_the_executor(monkeypatch):
     monkeypatch.setattr(faster, "DEVICES", ("cpu", "cuda"))
     monkeypatch.setattr(faster, "_runs", {})
     monkeypatch.setattr(faster, "_trained", {})
+
+
+@pytest.fixture
+def undefined():
+    """x → a copy of x, through which no gradient is defined."""
+    import torch
+
+    class Undefined(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return None
+
+    return Undefined.apply

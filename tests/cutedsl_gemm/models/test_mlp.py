@@ -331,23 +331,11 @@ def test_derivatives_of_derivatives_are_torchs(name, frozen, compiles, products)
     assert products[0] == FUSED
 
 
-class Undefined(torch.autograd.Function):
-    """Its gradient is not defined."""
-
-    @staticmethod
-    def forward(ctx, x):
-        return x.clone()
-
-    @staticmethod
-    def backward(ctx, grad):
-        return None
-
-
 @pytest.mark.parametrize("again", [True, False])
 @pytest.mark.parametrize("name", FEW)
-def test_a_gradient_that_is_not_defined_stays_so(name, again, products):
+def test_a_gradient_that_is_not_defined_stays_so(name, again, undefined, products):
     made, x = convert(MLPS[name]().bfloat16()), X.clone().requires_grad_()
-    y = Undefined.apply(made(x))
+    y = undefined(made(x))
     leaves = x, *made.parameters()
     found = torch.autograd.grad(y.sum(), leaves, create_graph=again, allow_unused=True)
     assert found == (None,) * len(leaves)
