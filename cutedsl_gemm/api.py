@@ -95,8 +95,8 @@ def gemm(
     Raises TypeError, ValueError or its subclass PlanError; the message names the argument, what it
     is and what it must be. Raises RuntimeError on a GPU that the kernel does not run on, inside
     torch.jit.trace, and during the capture of a CUDA graph if a kernel would have to be compiled,
-    or tune=True would measure.
-    Threads may call it: one compiles at a time, and calls with a known signature do not wait.
+    or tune=True would measure. Threads may call it: one compiles at a time, and calls with a known
+    signature do not wait.
 
     >>> a, b = torch.ones(24, 16, dtype=torch.bfloat16), torch.ones(16, 8, dtype=torch.bfloat16)
     >>> gemm(a, b, tile=(128, 128, 64)).unique()

@@ -40,7 +40,7 @@ def untraced(function: Callable[P, T]) -> Callable[P, T]:
 def check_not_jit_traced() -> None:
     """RuntimeError inside torch.jit.trace, which records no launches of kernels.
 
-    A call of a known signature need not ask: extents are tensors there, so none is known.
+    Only a call of an unknown signature asks. Inside a trace all are unknown: extents are tensors.
     """
     if torch._C._is_tracing():
         raise RuntimeError(

@@ -212,8 +212,8 @@ class _Linear(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        needs, saved, (_, *layer) = ctx.needs_input_grad[1:], ctx.saved_tensors[1:], ctx.product
-        return None, *gradients(saved, needs, grad, *layer)
+        _, *layer = ctx.product
+        return None, *gradients(ctx.saved_tensors[1:], ctx.needs_input_grad[1:], grad, *layer)
 
 
 _apply = applied(_Linear)

@@ -165,11 +165,10 @@ class Mlp(torch.autograd.Function):
         x, w2, w1, results = kept(ctx)
         linear, activation, gate_first = ctx.layer
         layer = of_derivative(results), activation, gate_first, needs_b1
-        of_results = any(grad is not None for grad in grads)  # while a derivative is differentiated
         of_x = of_b1 = of_w2 = of_b2 = None
         of_w1: list[Tensor | None] = [None] * len(w1)
-        if ctx.needs_first and (dy is not None or of_results):
-            if dy is None or of_results or torch.is_grad_enabled():
+        if ctx.needs_first and any(grad is not None for grad in (dy, *grads)):
+            if dy is None or differentiated_again(grads):
                 dz, *sums = by_operations(linear, grads, dy, w2, *layer)
             else:
                 dz, *sums = hidden_gradient(dy, w2, *layer)
@@ -218,6 +217,15 @@ def kept(ctx: Any) -> tuple[Any, Any, Sequence[Any], Sequence[Any]]:
     """x, w2, w1, and the results of the first layer; None for what `keep` left out."""
     _, x, w2, *rest = ctx.saved_tensors
     return x, w2, rest[: ctx.count], rest[ctx.count :]
+
+
+def differentiated_again(grads: Sequence[Tensor | None]) -> bool:
+    """Whether a backward pass of `Mlp` is recorded by autograd, or belongs to a second derivative.
+
+    `by_operations` then computes the gradient of the first layer. `grads` are those of the layer's
+    results: only second derivatives have any.
+    """
+    return torch.is_grad_enabled() or any(grad is not None for grad in grads)
 
 
 def _as_bias(gradient: Tensor, shape: torch.Size, dtype: torch.dtype) -> Tensor:

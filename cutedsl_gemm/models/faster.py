@@ -128,9 +128,9 @@ def _make_trained(
 ) -> LinearProduct | None:
     """The product; None if torch computes it, as it does where the training step is short.
 
-    Not for few rows, as of a model that decodes outside of torch.no_grad. Compiled graphs do not
-    ask: torch.compile may replace a graph for one number of rows by one for any number, and a
-    checkpoint would then find tensors that the other product saved.
+    Products of few rows have no such bound: a model may decode outside of torch.no_grad. Compiled
+    graphs have none, either: torch.compile may replace a graph for one number of rows by one for
+    any number, and a checkpoint would then find tensors that the other product saved.
     """
     few = x.shape[:-1].numel() <= FEW_ROWS
     return _make(x, weight, bias, aligned, 0 if few else LEAST_TRAINED)
@@ -154,10 +154,9 @@ def _traced(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     if exporting() or in_make_fx():  # of x as it is: a graph of views takes no other strides
         made: Tensor = _exported(x, weight, bias)
         return made
-    rows = rows_of(x)
-    given = [x, weight] if bias is None else [x, weight, bias]
-    differentiated = torch.is_grad_enabled() and any(each.requires_grad for each in given)
-    return unflattened((_differentiable if differentiated else _operator)(rows, weight, bias), x)
+    differentiable = needs_gradients(x, weight, bias)
+    run = _differentiable if differentiable else _operator
+    return unflattened(run(rows_of(x), weight, bias), x)
 
 
 def _fake(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -33,6 +33,7 @@ from cutedsl_gemm.layers.mlp import (
     Linear,
     Mlp,
     by_operations,
+    differentiated_again,
     first_b,
     first_layer,
     first_products,
@@ -342,8 +343,7 @@ class _Traced(Mlp):
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor | None, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        of_results = any(grad is not None for grad in grads)
-        if dy is None or of_results or torch.is_grad_enabled():  # as in a graph that runs eagerly
+        if dy is None or differentiated_again(grads):  # as in a graph that runs eagerly
             return Mlp.backward(ctx, dy, *grads)
         x, w2, w1, results = kept(ctx)
         needs_x, needs_b1, needs_w2, needs_b2, *needs_w1 = ctx.needs_input_grad[3:]

@@ -311,9 +311,9 @@ FAULTS = (
     ),
     Fault(
         "derivatives_of_a_graph_that_runs_eagerly",
-        MLP,
-        "if dy is None or of_results or torch.is_grad_enabled():",
-        "if dy is None or of_results:",
+        "cutedsl_gemm/layers/mlp.py",
+        "return torch.is_grad_enabled() or any(",
+        "return any(",
         "Second derivatives are wrong in a graph that Dynamo made and no compiler changed.",
     ),
     Fault(
@@ -333,8 +333,8 @@ FAULTS = (
     Fault(
         "functions_that_dynamo_follows",
         LINEAR,
-        "(_differentiable if differentiated else _operator)",
-        "(_Traced.apply if differentiated else _operator)",
+        "run = _differentiable if differentiable else _operator",
+        "run = _Traced.apply if differentiable else _operator",
         "torch compiles a training step anew in each process.",
     ),
     Fault(
