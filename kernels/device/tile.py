@@ -14,6 +14,17 @@ from layouts import slice_and_offset
 Pair: TypeAlias = tuple[Any, Any]  # (rows, columns), or a coordinate in them
 
 
+def as_matrix(stack: cute.Tensor) -> cute.Tensor:
+    """A stack (matrices, rows, columns) with its rows as one mode: ((rows, matrices), columns).
+
+    A matrix stays as it is.
+    """
+    if cutlass.const_expr(cute.rank(stack) == 2):
+        return stack
+    rows = cute.select(stack.layout, mode=[1, 0, 2])
+    return cute.make_tensor(stack.iterator, cute.group_modes(rows, 0, 2))
+
+
 def transposed(matrix: cute.Tensor) -> cute.Tensor:
     """The same memory with rows and columns exchanged.
 

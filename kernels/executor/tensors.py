@@ -130,14 +130,16 @@ def _tensor_problems(plan: KernelPlan, argument: Argument, tensor: Tensor) -> It
         )
 
 
-def empty_tensors(plan: KernelPlan, m: int, n: int, k: int) -> tuple[Tensor, ...]:
+def empty_tensors(plan: KernelPlan, m: int, n: int, k: int, batch: int = 1) -> tuple[Tensor, ...]:
     """New tensors that the plan takes, a (M, K), b (K, N), …, out (M, N), filled with NaN.
+
+    If the plan is batched, they have a first mode of extent `batch`.
 
     >>> from cutedsl_gemm.kernels.sm80.rungs import swizzled
     >>> [tensor.stride() for tensor in empty_tensors(swizzled(a_major="MN"), 5, 6, 7)]
     [(1, 8), (8, 1), (8, 1)]
     """
-    extents = {"M": m, "N": n, "K": k, **_parts(plan, m, n)}
+    extents = {"L": batch, "M": m, "N": n, "K": k, **_parts(plan, m, n)}
 
     def empty(argument: Argument) -> Tensor:
         shape = argument.shape(extents)

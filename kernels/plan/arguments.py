@@ -38,9 +38,10 @@ class Argument(NamedTuple):
 def arguments(plan: KernelPlan) -> dict[str, Argument]:
     """A (M, K), B (K, N), the operands of the epilogue, and its results, C (M, N), by name.
 
-    B is (2, K, N) if the epilogue has two accumulators. A reduction over N is stored in parts,
-    (parts, M), and one over M as (parts, N). Operands that are passed by value are not tensors.
-    `other_gpus` follow B. If C is scattered, the result is this GPU's rows.
+    B is (2, K, N) if the epilogue has two accumulators. If the plan is batched, A, B and C have a
+    first mode L. A reduction over N is stored in parts, (parts, M), and one over M as (parts, N).
+    Operands that are passed by value are not tensors. `other_gpus` follow B. If C is scattered, the
+    result is this GPU's rows.
 
     >>> from cutedsl_gemm.kernels.sm80.rungs import multistage
     >>> for name, argument in arguments(multistage(alignment=4)).items():
@@ -52,9 +53,10 @@ def arguments(plan: KernelPlan) -> dict[str, Argument]:
     epilogue = plan.epilogue
     tensors = (operand for operand in epilogue.operands if not operand.by_value)
     results = zip(epilogue.result_names, epilogue.results, strict=True)
-    stack = () if epilogue.accumulators == 1 else (str(epilogue.accumulators),)
+    batch = ("L",) if plan.batched else ()
+    stack = batch if epilogue.accumulators == 1 else (str(epilogue.accumulators),)
     return {
-        "a": Argument(("M", "K"), plan.a_major == "K", plan.alignment, plan.dtype),
+        "a": Argument((*batch, "M", "K"), plan.a_major == "K", plan.alignment, plan.dtype),
         "b": Argument((*stack, "K", "N"), plan.b_major == "MN", plan.alignment, plan.dtype),
         **other_gpus(plan),
         **{operand.name: _operand(operand) for operand in tensors},
@@ -136,7 +138,8 @@ def _result(plan: KernelPlan, result: Result) -> Argument:
     if result.reduction is not None:
         return Argument((parts_mode(result), *result.modes), True, 1, "float32")
     rows = "rows" if plan.scattered else "M"
-    return Argument((rows, "N"), True, plan.c_alignment, result.dtype or plan.dtype)
+    batch = ("L",) if plan.batched else ()
+    return Argument((*batch, rows, "N"), True, plan.c_alignment, result.dtype or plan.dtype)
 
 
 def parts_mode(result: Result) -> str:

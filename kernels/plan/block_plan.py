@@ -61,6 +61,11 @@ class BlockPlan:
         return False
 
     @property
+    def batched(self) -> bool:
+        """False: A, B and C are one matrix each."""
+        return False
+
+    @property
     def scattered(self) -> bool:
         """False: this GPU has all rows of C."""
         return False

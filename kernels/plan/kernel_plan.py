@@ -112,6 +112,10 @@ class KernelPlan(Plan, Protocol):
     def scattered(self) -> bool:
         """Whether several GPUs have rows of C each, and send their parts of them."""
 
+    @property
+    def batched(self) -> bool:
+        """Whether A, B and C are batches: C (L, M, N) = A (L, M, K) · B (L, K, N)."""
+
     def check(self) -> KernelPlan:
         """The plan itself; PlanError with the first problem if the hardware cannot run it."""
 

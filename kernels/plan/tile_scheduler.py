@@ -19,12 +19,16 @@ from cutedsl_gemm.kernels.plan.raster import ChunkOrder, Raster
 
 
 class TileExtents(NamedTuple):
-    """C in tiles of clusters, and K in k-tiles: ints, or a kernel's integers."""
+    """C in tiles of clusters, and K in k-tiles: ints, or a kernel's integers.
+
+    The tile rows of a batch are those of its matrices, one after the other.
+    """
 
     clusters_m: Any
     clusters_n: Any
     k_tiles: Any
     chunk_order: ChunkOrder | None = None  # the order of tile rows, if they come from several GPUs
+    clusters_of_each: Any = None  # if C is a batch: how many of `clusters_m` each matrix has
 
     @property
     def cluster_tiles(self) -> Any:
@@ -127,13 +131,23 @@ class TileScheduler:
         >>> [scheduler.tile_coord(1, rank, extents) for rank in (0, 1)]
         [(0, 1), (1, 1)]
         """
-        clusters_m, clusters_n, _, chunk_order = extents
+        clusters_m, clusters_n, _, chunk_order, _ = extents
         if chunk_order is None:
             m, n = self.raster(index, clusters_m, clusters_n, minimum)
         else:
             m, n = self.raster.by_chunks(index, chunk_order, clusters_m, clusters_n, minimum)
         (down, across), (row, column) = self.cluster, self.cluster_coord(rank)
         return m * down + row, n * across + column
+
+    def matrix_of(self, m: Any, extents: TileExtents) -> tuple[Any, Any]:
+        """The matrix of a batch to which tile row m belongs, and the tile row within it.
+
+        >>> extents = TileExtents(6, 1, 8, clusters_of_each=2)
+        >>> [TileScheduler(Raster(1), (2, 1)).matrix_of(m, extents) for m in (3, 4)]
+        [(0, 3), (1, 0)]
+        """
+        rows = extents.clusters_of_each * self.cluster[0]
+        return m // rows, m % rows
 
     def work_tiles(self, block: int, blocks: int, extents: TileExtents) -> Iterator[WorkTile]:
         """What block `block` of `blocks` computes.

@@ -154,6 +154,19 @@ def scattered_problems(plan: Sm90Plan) -> Iterator[str]:
         yield f"C is scattered, and the raster has {plan.raster}: it must have groups of tile rows"
 
 
+def batch_problems(plan: Sm90Plan) -> Iterator[str]:
+    """TMA stores the products of a batch as they are."""
+    if not plan.batched:
+        return
+    if plan.gathered or plan.scattered or plan.splits > 1 or plan.schedule == "single":
+        yield (
+            f"C is a batch, and the plan is {plan.kind}{', with A gathered' * plan.gathered}"
+            f"{', with C scattered' * plan.scattered}: it must be pingpong or cooperative"
+        )
+    if plan.c_alignment != PER_VECTOR or plan.epilogue != PLAIN:
+        yield "C is a batch: TMA stores the products as they are; it takes no epilogue"
+
+
 def matrices_problems(plan: Sm90Plan) -> Iterator[str]:
     """The caller's B must have a matrix for each accumulator of the epilogue."""
     found = plan.a.matrices, plan.b.matrices

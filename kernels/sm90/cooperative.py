@@ -37,15 +37,16 @@ class Cooperative(PanelGemm):
         tiles_done = cutlass.Int32(0)  # by this block
         for tile in cutlass.range(first, tiles, step, unroll=1):
             m, n = self.tile_coord(tile, extents)
+            of_tile, m = self.epilogue_of(epilogue, m, extents)
             m, to = target(self.plan, tile, m, extents)
             row, column = self.plan.consumer_coord((m, n), consumer)
-            self.load(consumer, epilogue, row, column)
-            read = self.read(epilogue, row, column)
+            self.load(consumer, of_tile, row, column)
+            read = self.read(of_tile, row, column)
             last = self.mainloop(mma, rA, rB, acc, full, empty, k_tile, k_tiles, reloaded, (m, n))
             warpgroup.wait_group(0)
             self.release_stage(empty, *last)
             if opaque_true(tiles):  # ptxas keeps the epilogue behind the release
-                self.store(consumer, acc, epilogue, read, row, column, tiles_done, to)
+                self.store(consumer, acc, of_tile, read, row, column, tiles_done, to)
             k_tile += k_tiles
             tiles_done += 1
         self.wait_for_stores()

@@ -66,8 +66,8 @@ class PanelGemm(Sm90Gemm):
     @cute.jit
     def __call__(
         self,
-        a: cute.Tensor,  # (M, K)
-        b: cute.Tensor,  # (K, N)
+        a: cute.Tensor,  # (M, K), or (L, M, K)
+        b: cute.Tensor,  # (K, N), (2, K, N) or (L, K, N)
         *arguments,  # operands and results of the epilogue, such as C (M, N); then sms, stream
     ):
         """C = A · B with the plan's epilogue, on at most `sms` multiprocessors.
@@ -79,7 +79,7 @@ class PanelGemm(Sm90Gemm):
         sent = len(other_gpus(plan))
         operands, results, rest = split_arguments(plan.epilogue, arguments[sent:])
         *number_and_epoch, sms, stream = rest
-        shape, gathered, scattered = (a.shape[0], b.shape[-1]), (), ()
+        shape, gathered, scattered = (a.shape[-2], b.shape[-1]), (), ()
         if cutlass.const_expr(plan.scattered):
             output = self.scattered_output(results[0], *arguments[:sent], *number_and_epoch)
             scattered = *number_and_epoch[:1], results[0].shape[0]
@@ -87,6 +87,8 @@ class PanelGemm(Sm90Gemm):
             output = self.output(operands, results, shape)
             gathered = (*arguments[:sent], *number_and_epoch)
         tiles = tile_count(shape, plan.exchanged(plan.cluster_tile))
+        if cutlass.const_expr(plan.batched):
+            tiles *= a.shape[0]
         self.launch(*self.as_planned(a, b), tiles, output, sms, stream, gathered, scattered)
 
     def output(self, operands, results, shape):
@@ -136,6 +138,15 @@ class PanelGemm(Sm90Gemm):
         atom = self.plan.stmatrix
         op = warp.StMatrix8x8x16bOp(atom.transposed, atom.matrices)
         return tiled_copy(self.plan, op, self.dtype)
+
+    def epilogue_of(self, epilogue, m, extents):
+        """The epilogue's tensors for tiles in row m, and the row: of a batch, in its matrix."""
+        if not self.plan.batched:
+            return epilogue, m
+        matrix, m = self.plan.tile_scheduler.matrix_of(m, extents)
+        at = None, None, (None, matrix), None
+        tiles = tuple((tma_c, gC[at]) for tma_c, gC in epilogue.tiles)
+        return epilogue._replace(tiles=tiles), m
 
     def load(self, consumer, epilogue, m, n):
         """Begin to load the operands that come through panels, for what `store` stores."""

@@ -84,15 +84,16 @@ def gemm(
 
     Rows that come by `exchange` are NaN until they arrive.
     """
-    shape = a.shape[0], b.shape[-1]
+    shape, matrices = (a.shape[-2], b.shape[-1]), len(a) if plan.batched else 1
     a, chunk_order, partial_sums = _received(plan, a, exchange)
     if plan.swapped:  # Cᵀ = Bᵀ · Aᵀ
         a, b = b.mT, a.mT
     down, across = plan.cluster
-    gA = operand_tiles(plan.a, a, down)  # (tiles_m, k_tiles, BM, BK)
-    gB = operand_tiles(plan.b, b.mT, across)  # (tiles_n, k_tiles, BN, BK)
-    tile_counts = len(gA), len(gB)
-    extents = TileExtents(len(gA) // down, len(gB) // across, gA.shape[1], chunk_order)
+    gA = operand_tiles(plan.a, a, down)  # (tiles_m of all matrices, k_tiles, BM, BK)
+    gB = operand_tiles(plan.b, b.mT, across)  # (tiles_n of all matrices, k_tiles, BN, BK)
+    tile_counts = tiles_m, tiles_n = len(gA), len(gB) // matrices
+    of_each = tiles_m // down // matrices
+    extents = TileExtents(tiles_m // down, tiles_n // across, gA.shape[1], chunk_order, of_each)
     work = [*_work_tiles(plan, extents)]
     visited = (tile.coord for block in work for tile in block if tile.split == 0)
     check_visits(f"{plan.raster}", visited, *tile_counts)
@@ -105,7 +106,7 @@ def gemm(
     random, done = Random(seed), 0
     for counts, blocks in _moving_together(plan, work):
         multiply = multiply_one_by_one if one_by_one else _add
-        grid = Grid(plan, blocks, (gA, gB), epilogue, multiply, chunk_order, partial_sums)
+        grid = Grid(plan, blocks, (gA, gB), epilogue, multiply, extents, partial_sums)
         order = Order(plan.pipeline, counts)
         priorities = RandomPriorities(order, random)
         for number, moment in enumerate(order.interleaving(priorities)):
@@ -152,7 +153,12 @@ def scatter(whole: Tensor, number: int, mine: Tensor, partial: Tensor) -> None:
 
 
 def operand_tiles(operand: Operand, matrix: Tensor, at_once: int) -> Tensor:
-    """The tiles of a matrix (rows, K), or of matrices (matrices, rows, K): those of all in one."""
+    """The tiles of a matrix (rows, K), or of matrices (matrices, rows, K): those of all in one.
+
+    Those of a batch follow each other.
+    """
+    if matrix.ndim == 3 and operand.matrices == 1:
+        return torch.cat([operand_tiles(operand, each, at_once) for each in matrix])
     rows, columns = operand.shape
     stack = matrix.expand(operand.matrices, -1, -1)
     return torch.cat(
@@ -239,11 +245,11 @@ class Grid:
         sources: tuple[Tensor, Tensor],
         epilogue: PanelStore | Reduction,
         product: Product,
-        chunk_order: ChunkOrder | None = None,
+        extents: TileExtents,
         partial_sums: PartialSums | None = None,
     ) -> None:
         self.plan, self.epilogue, self.product = plan, epilogue, product
-        self.chunk_order, self.partial_sums = chunk_order, partial_sums
+        self.extents, self.partial_sums = extents, partial_sums
         self.sent: set[tuple[int, int]] = set()  # (rank, tile) whose rows have come
         ranks = plan.cluster_size
         self.work_tiles = [blocks[rank::ranks] for rank in range(ranks)]  # [rank][cluster][tile]
@@ -253,8 +259,8 @@ class Grid:
             for operand, source in zip((plan.a, plan.b), sources, strict=True)
         }
         consumers = range(plan.consumers)
-        extents = ranks, len(consumers), clusters, plan.rows, plan.columns
-        self.acc = torch.zeros(extents, dtype=torch.float32)
+        held = ranks, len(consumers), clusters, plan.rows, plan.columns
+        self.acc = torch.zeros(held, dtype=torch.float32)
         self.panels = epilogue.panels((ranks, len(consumers), clusters))
 
     def take(self, action: Action, ends_in: int | None) -> None:
@@ -309,18 +315,26 @@ class Grid:
         rank, mode = action.warps.block, 0 if step.operand == "A" else 1
         tiles = [each[action.tile] for each in self.work_tiles[rank]]
         k = action.k_tile - action.tile * len(tiles[0].k_tiles)
-        tile = torch.tensor([each.coord[mode] for each in tiles])
+        tile = torch.tensor([self.operand_tile(each.coord, mode) for each in tiles])
         smem = self.smem[step.operand][block]
         sent = not self.plan.gathered or (rank, action.tile) in self.sent
         missing = self.missing(tile) if mode == 0 and not sent else None
         smem.load(tile, tiles[0].k_tiles[k], action.k_tile, step.slices[rank], whole, missing)
 
+    def operand_tile(self, coord: tuple[int, int], mode: int) -> int:
+        """The number of the tile of A (mode 0) or B that a tile of C needs."""
+        m, n = coord
+        if mode == 0 or not self.plan.batched:
+            return coord[mode]
+        matrix, _ = self.plan.tile_scheduler.matrix_of(m, self.extents)
+        return n + int(matrix * self.extents.clusters_n * self.plan.cluster[1])
+
     def missing(self, tile: Tensor) -> Tensor | None:
         """Which of these tile rows are other GPUs' and need to be sent."""
-        if self.chunk_order is None:
+        chunk_order = self.extents.chunk_order
+        if chunk_order is None:
             return None
-        rows = self.chunk_order.height * self.plan.cluster[0]
-        return tile // rows != self.chunk_order.first
+        return tile // (chunk_order.height * self.plan.cluster[0]) != chunk_order.first
 
     def multiply(self, action: Action) -> None:
         """The warps multiply their rows of a k-tile by the columns of their consumer."""

@@ -122,7 +122,8 @@ class Results:
         for i, reduced in self.reduced.items():
             out[i].copy_(reduced.view(out[i].shape))
         for i, whole in self.whole.items():
-            found = whole[:rows, :columns]
+            of_each = whole.unflatten(0, (len(out[i]), -1)) if self.plan.batched else whole
+            found = of_each[..., :rows, :columns]
             out[i].copy_(found.mT if self.plan.swapped else found)
 
 

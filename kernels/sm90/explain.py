@@ -52,6 +52,8 @@ def _mainloop(plan: Sm90Plan) -> Lines:
         yield "swapped", "the kernel computes Cᵀ = Bᵀ · Aᵀ: below, A is Bᵀ, B is Aᵀ, C is Cᵀ"
         yield "", f"a tile has {bm} columns of C and {bn} rows: a wgmma always has 64 rows,"
         yield "", "but 8 to 256 columns, so that a short C wastes less of it as Cᵀ"
+    if plan.batched:
+        yield "batch", "A is ((M, L), K), B ((N, L), K) and C ((M, L), N): a tile has one l"
     stages = f"{plan.stages} stages × {plan.stage_bytes:,}"
     yield "memory", " + ".join(filter(None, (stages, plan.epilogue_smem, "barriers")))
     yield "", f"= {plan.smem_bytes:,} of {SMEM_BYTES:,} bytes"

@@ -30,7 +30,7 @@ from cutedsl_gemm.kernels.device.flags import wait_for_flag
 from cutedsl_gemm.kernels.device.launch import Gemm
 from cutedsl_gemm.kernels.device.opaque import opaque_true, wait_for_previous_launch
 from cutedsl_gemm.kernels.device.smem import SmemAllocator
-from cutedsl_gemm.kernels.device.tile import transposed
+from cutedsl_gemm.kernels.device.tile import as_matrix, transposed
 from cutedsl_gemm.kernels.plan.raster import ChunkOrder
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.plan.tile_scheduler import TileExtents
@@ -87,19 +87,23 @@ class Sm90Gemm(Gemm):
     def as_planned(self, a, b):
         """The plan's A (M, K) and B (N, K): of Cᵀ = Bᵀ · Aᵀ if operands are swapped.
 
-        Of two matrices B, (2, K, N), the rows of both are one mode: ((N, 2), K).
+        Of two matrices B, (2, K, N), the rows of both are one mode: ((N, 2), K). So are those of
+        all matrices of a batch: A is ((M, L), K), and B ((N, L), K).
         """
-        return self.plan.exchanged((a, transposed(b)))
+        return self.plan.exchanged((as_matrix(a), transposed(b)))
 
     def c_as_planned(self, c):
-        """The plan's C (M, N), or what has its extents: of Cᵀ if operands are swapped."""
-        return transposed(c) if self.plan.swapped else c
+        """The plan's C (M, N), or what has its extents: of Cᵀ if operands are swapped.
+
+        Of a batch, it is ((M, L), N).
+        """
+        return transposed(c) if self.plan.swapped else as_matrix(c)
 
     @cute.jit
     def launch(
         self,
-        a: cute.Tensor,  # (M, K)
-        b: cute.Tensor,  # (N, K), or ((N, matrices), K)
+        a: cute.Tensor,  # (M, K); of a batch ((M, L), K)
+        b: cute.Tensor,  # (N, K), or ((N, matrices), K); of a batch ((N, L), K)
         tiles: Int32,  # of C; a cluster counts as one
         output: tuple[Any, ...],
         sms: Int32,
@@ -121,7 +125,8 @@ class Sm90Gemm(Gemm):
         tma_b, gB = self.make_tma_load(b, plan.b)
         blocks = plan.tile_scheduler.blocks(tiles, sms, cute.ceil_div)
         m, n, k = (
-            Int64(cute.size(matrix, mode=[mode])) for matrix, mode in ((a, 0), (b, 0), (a, 1))
+            Int64(cute.size(matrix, mode=mode))
+            for matrix, mode in ((a, [0]), (b, [0, 0] if plan.batched else [0]), (a, [1]))
         )
         if cutlass.const_expr(plan.gathered):
             own, *rest = gathered
@@ -148,7 +153,10 @@ class Sm90Gemm(Gemm):
         else:
             load = cpasync.CopyBulkTensorTileG2SOp()
         return cpasync.make_tiled_tma_atom(
-            load, matrix, lower.smem_layout(operand.slice_smem), operand.slice_tiler
+            load,
+            matrix,
+            lower.smem_layout(operand.slice_smem),
+            self.plan.gmem_tiler(operand.slice_tiler),
         )
 
     def shared_storage(self):
@@ -222,7 +230,7 @@ class Sm90Gemm(Gemm):
 
     def tma_operand(self, operand, tma, gX, storage, policy):
         """An operand in global memory, cut into slices, and its stages in shared memory."""
-        gX = cute.local_tile(gX, operand.slice_tiler, (None, None))
+        gX = cute.local_tile(gX, self.plan.gmem_tiler(operand.slice_tiler), (None, None))
         sX = lower.smem_tensor(storage, staged_layout(operand.smem, self.plan.stages))
         return TmaOperand(tma, gX, sX, policy)
 
@@ -258,15 +266,20 @@ class Sm90Gemm(Gemm):
         """C in cluster tiles, and K in k-tiles."""
         gA, gB = operands.a.gX, operands.b.gX
         across = self.plan.b.slices_of_each * self.plan.cluster[1]
+        clusters_m, of_each = self.cluster_rows(gA), None
+        if cutlass.const_expr(self.plan.batched):
+            of_each = clusters_m
+            clusters_m = of_each * cute.size(gA, mode=[2, 1])
         return TileExtents(
-            self.cluster_rows(gA),
+            clusters_m,
             cute.ceil_div(cute.size(gB, mode=[2, 0]), across),
             cute.ceil_div(cute.size(gA, mode=[3]), self.plan.a.slice_counts[1]),
             chunk_order,
+            of_each,
         )
 
     def cluster_rows(self, gA):
-        """How many rows of cluster tiles gA, which is in slices, has."""
+        """How many rows of cluster tiles gA, or each matrix of it, has; gA is in slices."""
         return cute.ceil_div(
             cute.size(gA, mode=[2, 0]), self.plan.a.slices_of_each * self.plan.cluster[0]
         )
@@ -294,6 +307,15 @@ class Sm90Gemm(Gemm):
         first, _, k_range = self.tile_walk(extents.k_tiles)
         return *self.tile_coord(first, extents), *k_range
 
+    def operands_of(self, operands, m, extents):
+        """The operands of the tiles in row m, and the row: of a batch, in its matrix."""
+        if not self.plan.batched:
+            return operands, m
+        matrix, m = self.plan.tile_scheduler.matrix_of(m, extents)
+        at = None, None, (None, matrix), None
+        a, b = (each._replace(gX=each.gX[at]) for each in (operands.a, operands.b))
+        return operands._replace(a=a, b=b), m
+
     def cluster_sync(self):
         """Wait until all blocks of the cluster are here, with their mbarriers initialised.
 
@@ -319,7 +341,7 @@ class Sm90Gemm(Gemm):
     @cute.jit
     def produce(self, operands, full, empty, extents, first_tile):
         """Load k-tile after k-tile, as fast as the consumers release stages."""
-        clusters_m, clusters_n, k_tiles, chunk_order = extents
+        clusters_m, clusters_n, k_tiles, chunk_order, _ = extents
         first, step, _ = self.tile_walk(k_tiles)
         m, n, k_begin, k_end = first_tile
         stage, parity = self.pipeline.stage_and_parity(Int32(0), WAIT_EMPTY.flipped)
@@ -332,9 +354,10 @@ class Sm90Gemm(Gemm):
                 if chunk_order.chunks_before(tile, clusters_n) > before:
                     before = chunk_order.chunks_before(tile, clusters_n)
                     self.wait_for_rows(operands, chunk_order.chunk(tile, clusters_m, clusters_n))
+            of_tile, row = self.operands_of(operands, m, extents)
             for k in cutlass.range(k_begin, k_end, unroll=1):
                 cute.arch.mbarrier_wait(empty + stage, parity)
-                self.load_k_tile(operands, m, n, k, stage, full, chunk_order)
+                self.load_k_tile(of_tile, row, n, k, stage, full, chunk_order)
                 stage, parity = self.next_stage(stage, parity)
 
     def load_k_tile(self, operands, m, n, k, stage, full, chunk_order=None):

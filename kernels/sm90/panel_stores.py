@@ -34,15 +34,16 @@ class TmaPanels:
         self.plan = plan
 
     def output(self, c):
-        """The TMA store atom, and C (M, N) as TMA sees it."""
-        panel = (self.plan.panel_rows, self.plan.panel_columns)
+        """The TMA store atom, and C (M, N), or ((M, L), N), as TMA sees it."""
+        panel = self.plan.gmem_tiler((self.plan.panel_rows, self.plan.panel_columns))
         store = cpasync.CopyBulkTensorTileS2GOp()
         return cpasync.make_tiled_tma_atom(store, c, lower.smem_layout(self.plan.staging), panel)
 
     def tiles(self, output):
         """The atom, and C in panels (R, P, tiles_m * consumers down, tiles_n * across * panels)."""
         plan, (tma_c, gC) = self.plan, output
-        return tma_c, cute.local_tile(gC, (plan.panel_rows, plan.panel_columns), (None, None))
+        panel = plan.gmem_tiler((plan.panel_rows, plan.panel_columns))
+        return tma_c, cute.local_tile(gC, panel, (None, None))
 
     def partition(self, sC, tiles, m, n, target=None):
         """Whether this warp issues, the atom, and both tensors as TMA copies them."""

@@ -34,9 +34,10 @@ class Pingpong(PanelGemm):
         tiles_done = cutlass.Int32(0)  # by this consumer
         for tile in cutlass.range(first + consumer * step, tiles, consumers * step, unroll=1):
             m, n = self.tile_coord(tile, extents)
+            of_tile, m = self.epilogue_of(epilogue, m, extents)
             m, to = target(plan, tile, m, extents)
-            self.load(consumer, epilogue, m, n)
-            read = self.read(epilogue, m, n)
+            self.load(consumer, of_tile, m, n)
+            read = self.read(of_tile, m, n)
             if tile >= step:  # the block's first tile waits for no turn
                 number, threads = turn_barrier(plan, consumer)
                 cute.arch.barrier(barrier_id=number, number_of_threads=threads)
@@ -47,7 +48,7 @@ class Pingpong(PanelGemm):
             warpgroup.wait_group(0)
             self.release_stage(empty, *last)
             if opaque_true(tiles):  # ptxas keeps the epilogue behind the release
-                self.store(consumer, acc, epilogue, read, m, n, tiles_done, to)
+                self.store(consumer, acc, of_tile, read, m, n, tiles_done, to)
             k_tile += consumers * k_tiles
             tiles_done += 1
         self.wait_for_stores()

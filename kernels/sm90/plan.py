@@ -84,6 +84,7 @@ class Sm90Plan:
     epilogue: Epilogue = field(default=PLAIN, kw_only=True)  # in the caller's orientation
     gathered: bool = field(default=False, kw_only=True)  # other GPUs send rows of A as it runs
     scattered: bool = field(default=False, kw_only=True)  # several GPUs have rows of C each
+    batched: bool = field(default=False, kw_only=True)  # C (L, M, N) = A (L, M, K) · B (L, K, N)
 
     @property
     def kind(self) -> str:
@@ -295,6 +296,14 @@ class Sm90Plan:
         """Rows of C that are sent to another GPU at once: those of a group of the raster."""
         return self.raster.group * self.cluster_tile[0]
 
+    def gmem_tiler(self, tiler: tuple[Any, int]) -> tuple[Any, int]:
+        """The tiler (rows, columns) of a matrix in global memory; of a batch, ((rows, 1), columns).
+
+        The rows of a batch are one mode, (rows of a matrix, matrices): a tile has those of one.
+        """
+        rows, columns = tiler
+        return ((rows, 1), columns) if self.batched else tiler
+
     @property
     def tile_scheduler(self) -> TileScheduler:
         """Who computes which tiles of C, and which of their k-tiles."""
@@ -464,6 +473,7 @@ class Sm90Plan:
         yield from checks.shape_problems(self)
         yield from checks.gathered_problems(self)
         yield from checks.scattered_problems(self)
+        yield from checks.batch_problems(self)
         for name, wanted, why in self.required():
             yield from field_problem(name, getattr(self, name), wanted, why)
         yield from self.a.problems()

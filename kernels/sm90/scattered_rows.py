@@ -42,7 +42,7 @@ def target(plan, tile, m, extents):
     """The row of a tile on the GPU that has it, and its target if C is scattered."""
     if not plan.scattered:
         return m, None
-    clusters_m, clusters_n, _, chunk_order = extents
+    clusters_m, clusters_n, _, chunk_order, _ = extents
     rows = chunk_order.height * plan.cluster[0]  # of a GPU, in tiles
     gpu = chunk_order.chunk(tile, clusters_m, clusters_n)
     m -= gpu * rows

@@ -205,21 +205,27 @@ class Thread:
         corner = i * rows, j * columns  # of the slice in the tile
         start = self.smem.stage(operand, action.k_tile) + operand.smem.outer(corner) * BYTES
         multicast = sum(1 << block for block in step.blocks[self.rank])
-        source, tile = f"tma_{step.operand.lower()}", work_tile.coord[mode]
-        rows = self.plan.operand_rows(*self.product.c_shape)
-        first = pass_through_l2(self.plan, *rows, self.product.k)[mode]
+        matrix, coord = self.product.in_matrix(work_tile)
+        source, tile = f"tma_{step.operand.lower()}", coord[mode]
+        rows, columns = self.plan.operand_rows(*self.product.c_shape)
+        rows *= self.product.batch
+        first = pass_through_l2(self.plan, rows, columns, self.product.k)[mode]
         if self.plan.gathered and mode == 0 and self.chunk(action.tile) == self.product.number:
             source = "tma_own"
             tile -= self.product.number * self.product.own_rows // self.plan.tile[0]
         for place, offset in boxes(slice_origins(operand), operand.contiguous, corner):
             yield events.TmaLoad(
                 source,
-                in_matrices(operand, place, tile, k_tile),
+                in_matrices(operand, place, tile, k_tile) + self.of_batch(matrix),
                 start + offset,
                 self.mbarrier(action),
                 multicast if operand.sharers > 1 else None,
                 EVICT_FIRST if first else EVICT_NORMAL,
             )
+
+    def of_batch(self, matrix: int) -> tuple[int, ...]:
+        """The last coordinate of a box, if it is in a batch."""
+        return (matrix,) if self.plan.batched else ()
 
     # Accumulators
 
@@ -393,8 +399,10 @@ class Thread:
             yield from self.store_elements(start, origin)
             return
         # Every lane lists it: without elect.sync, ptxas issues it once for the warp.
+        matrix, _ = self.product.in_matrix(self.work_tiles[action.tile])
         for place, offset in boxes(panel_origins(plan), plan.contiguous, origin):
-            yield events.TmaStore(f"tma_{name}", place, start + offset, EVICT_FIRST)
+            at = place + self.of_batch(matrix)
+            yield events.TmaStore(f"tma_{name}", at, start + offset, EVICT_FIRST)
         yield events.BulkCommitGroup()
 
     def panel_origin(self, action: Action, panel: int) -> Pair:
@@ -403,7 +411,7 @@ class Thread:
 
     def origin(self, action: Action) -> Pair:
         """The first row and column of this consumer's part of a tile, on the GPU that has it."""
-        plan, (m, n) = self.plan, self.work_tiles[action.tile].coord
+        plan, (_, (m, n)) = self.plan, self.product.in_matrix(self.work_tiles[action.tile])
         rows, columns = plan.output_tile
         if plan.scattered:
             m %= self.product.own_rows // rows

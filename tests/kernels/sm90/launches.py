@@ -54,12 +54,13 @@ def arguments(
     k: int,
     c_stride: int | None = None,
     group: tuple[int, int] = (1, 0),
+    batch: int = 1,
 ) -> tuple[tuple[Argument, ...], ...]:
     """What the plan's launches pass for an (m, n, k) product: the arguments of each kernel.
 
     m, n and the leading stride of C, in elements (n by default), are those of the caller's
     matrices. `group`, if the plan gathers A or scatters C: how many GPUs there are, and the
-    number of this one.
+    number of this one. `batch`, if the plan is batched: how many such products.
 
     >>> from cutedsl_gemm.kernels.sm90.rungs import pingpong
     >>> (launch,) = arguments(pingpong(), 100, 200, 300)
@@ -70,14 +71,17 @@ def arguments(
     """
     rows, columns = plan.exchanged((m, n))
     c_stride = n if c_stride is None else c_stride
-    policies = _policies(plan, m, n, k)
-    loads = *tensor_map("a", rows, k), *tensor_map("b", columns, k)
+    policies = _policies(plan, m, n, k, batch)
+    matrices = (batch,) if plan.batched else ()
+    loads = *tensor_map("a", rows, *matrices, k), *tensor_map("b", columns, *matrices, k)
     if isinstance(plan, SplitKPlan):
         c, of_plan = matrix("gC", 1, m, n, c_stride), matrix("gC", 5, rows, columns, c_stride)
         return (*loads, _sums(plan, 4, m, n), of_plan, *policies), (_sums(plan, 0, m, n), c)
     if plan.stored_by_tma:
         own = {"c": rows // group[0]} if plan.scattered else {}
-        maps = (tensor_map(each, own.get(each, rows), columns) for each in result_names(plan))
+        maps = (
+            tensor_map(each, own.get(each, rows), *matrices, columns) for each in result_names(plan)
+        )
         given = [*loads, *chain.from_iterable(maps)]
         for i, operand in enumerate(plan.planned_epilogue.operands):
             if i in plan.staged_operands:
@@ -112,9 +116,10 @@ def _scattered(
     return parts, *flags, *_numbers(number=number, epoch=1, first=number, rows=rows)
 
 
-def _policies(plan: Sm90, m: int, n: int, k: int) -> tuple[Argument, ...]:
-    """The cache policies of the loads of A and B."""
-    first = zip("ab", pass_through_l2(plan, *plan.operand_rows(m, n), k), strict=True)
+def _policies(plan: Sm90, m: int, n: int, k: int, batch: int) -> tuple[Argument, ...]:
+    """The cache policies of the loads of A and B; A counts as all matrices of a batch."""
+    rows, columns = plan.operand_rows(m, n)
+    first = zip("ab", pass_through_l2(plan, batch * rows, columns, k), strict=True)
     return tuple(
         Argument(f"policy_{name}", struct.pack("<q", EVICT_FIRST if each else EVICT_NORMAL))
         for name, each in first

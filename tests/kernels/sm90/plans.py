@@ -20,6 +20,7 @@ def name(plan):
     kinds = {
         " gathered": plan.gathered,
         " scattered": plan.scattered,
+        " batched": plan.batched,
         " gated": plan.matrices > 1,
         " loaded": plan.loaded_panels,
     }
@@ -99,6 +100,15 @@ TMA = [
         single((64, 32, 64)),
         pingpong((64, 96, 16), cluster=(2, 1)),
         pingpong((64, 32, 48), swapped=True, b_major="MN"),
+    ),
+]
+BATCHED = [
+    replace(pingpong((64, 72, 64), cluster=(2, 2)), batched=True),
+    replace(cooperative((192, 48, 64), swapped=True, b_major="MN"), batched=True),
+    *deep(
+        replace(pingpong((128, 48, 64), cluster=(2, 1), raster=Raster(3)), batched=True),
+        replace(pingpong((64, 32, 128), raster=Raster(2, "columns"), a_major="MN"), batched=True),
+        replace(cooperative((256, 64, 64), cluster=(1, 2)), batched=True),
     ),
 ]
 GATHERED = deep(

@@ -18,7 +18,8 @@ class Product:
 
     A persistent kernel has `clusters` clusters, or one for each tile if they are fewer. The leading
     stride of the caller's C is `c_stride` elements, n by default. If the plan gathers A or scatters
-    C, `group` are how many GPUs there are, and this one's number.
+    C, `group` are how many GPUs there are, and this one's number. A batched plan computes a `batch`
+    of such products.
     """
 
     def __init__(
@@ -31,16 +32,17 @@ class Product:
         clusters: int = 1,
         c_stride: int | None = None,
         group: tuple[int, int] = (1, 0),
+        batch: int = 1,
     ) -> None:
-        self.plan = plan
-        self.launches = launches(plan, m, n, k, c_stride=c_stride, group=group)
+        self.plan, self.batch = plan, batch
+        self.launches = launches(plan, m, n, k, c_stride=c_stride, group=group, batch=batch)
         self.gpus, self.number = group
         self.own_rows = m // self.gpus
         self.c_shape, self.c_stride = (m, n), n if c_stride is None else c_stride
         self.extents, self.k = plan.exchanged((m, n)), k  # of the plan's C
         self.clusters_mn = tuple(map(ceil_div, self.extents, plan.cluster_tile))
         self.k_tiles = ceil_div(k, plan.tile[2])
-        tiles = prod(self.clusters_mn)
+        tiles = prod(self.clusters_mn) * batch
         clusters = min(clusters, tiles) if plan.tile_scheduler.persistent else tiles * plan.splits
         self.tiles = tiles * plan.cluster_size
         self.blocks = [clusters * plan.cluster_size]  # of each kernel
@@ -54,8 +56,19 @@ class Product:
 
     def work_tiles(self, block: int) -> list[WorkTile]:
         """The tiles of a block of the first kernel, each with the k-tiles that it multiplies."""
-        extents = TileExtents(*self.clusters_mn, self.k_tiles, self.chunk_order)
-        return [*self.plan.tile_scheduler.work_tiles(block, self.blocks[0], extents)]
+        return [*self.plan.tile_scheduler.work_tiles(block, self.blocks[0], self.tile_extents)]
+
+    @property
+    def tile_extents(self) -> TileExtents:
+        """C in tiles of clusters, and K in k-tiles."""
+        (down, across), of_k = self.clusters_mn, (self.k_tiles, self.chunk_order)
+        return TileExtents(down * self.batch, across, *of_k, down)
+
+    def in_matrix(self, tile: WorkTile) -> tuple[int, tuple[int, int]]:
+        """The matrix of a batch to which a tile belongs, or 0, and its coordinate in the matrix."""
+        m, n = tile.coord
+        matrix, m = self.plan.tile_scheduler.matrix_of(m, self.tile_extents)
+        return matrix, (m, n)
 
     @property
     def chunk_order(self) -> ChunkOrder | None:

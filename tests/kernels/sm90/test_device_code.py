@@ -9,7 +9,7 @@ from cutedsl_gemm.kernels.plan.tma import EVICT_FIRST, EVICT_NORMAL
 from cutedsl_gemm.kernels.sm90.rungs import pingpong, split
 from tests.kernels.ptx.events import TmaLoad
 from tests.kernels.sm90.device_code import Thread, difference
-from tests.kernels.sm90.plans import GATHERED, SCATTERED, SPLIT, SWIGLU, THREADS, TMA, name
+from tests.kernels.sm90.plans import BATCHED, GATHERED, SCATTERED, SPLIT, SWIGLU, THREADS, TMA, name
 from tests.kernels.sm90.product import Product
 
 pytestmark = pytest.mark.slow
@@ -24,8 +24,9 @@ def products(plan):
             yield Product(plan, m, 2 * across - 9, 130, clusters=3, group=group)
         return
     k = plan.tile[2] * (plan.splits * (plan.stages + 2) + 1) - 8
-    yield Product(plan, 2 * down - 5, 4 * across - 9, k, clusters=3)
-    yield Product(plan, 2 * down + 8, across - 1, plan.tile[2] * plan.splits - 3)
+    batch = 3 if plan.batched else 1
+    yield Product(plan, 2 * down - 5, 4 * across - 9, k, clusters=3, batch=batch)
+    yield Product(plan, 2 * down + 8, across - 1, plan.tile[2] * plan.splits - 3, batch=batch)
 
 
 def lanes(plan):
@@ -38,7 +39,9 @@ def lanes(plan):
         yield 128 * warpgroup + 32 * (1 + warpgroup % 3) + 21
 
 
-@pytest.mark.parametrize("plan", [*TMA, *GATHERED, *SCATTERED, *THREADS, *SPLIT], ids=name)
+@pytest.mark.parametrize(
+    "plan", [*TMA, *BATCHED, *GATHERED, *SCATTERED, *THREADS, *SPLIT], ids=name
+)
 def test_the_machine_code_does_the_steps_of_the_pipeline(plan):
     for product in products(plan):
         (blocks, *_), size = product.blocks, plan.cluster_size
