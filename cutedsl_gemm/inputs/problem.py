@@ -97,7 +97,10 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Problem:
-    """C (M, N) = A (M, K) · B (K, N). `b` is one part of B, if the epilogue takes two."""
+    """C (M, N) = A (M, K) · B (K, N). `b` is one part of B, if the epilogue takes two.
+
+    Of a batch, a and b are the first matrices, and all others have their strides.
+    """
 
     a: Matrix
     b: Matrix
@@ -106,6 +109,7 @@ class Problem:
     invariant: bool = False  # whether M and N must not change the order of the sum over K
     c_alignment: int = PER_VECTOR  # of C's row length, leading stride and address, in elements
     epilogue: Epilogue = PLAIN
+    batch: int = 1  # how many such products
 
     @classmethod
     def dense(
@@ -115,6 +119,7 @@ class Problem:
         k: int,
         dtype: str = "bfloat16",
         majors: tuple[Major, Major] = ("K", "K"),
+        batch: int = 1,
     ) -> Problem:
         """The product of contiguous matrices; by default, A is row-major and B column-major.
 
@@ -123,7 +128,7 @@ class Problem:
         """
         of_a = (k, 1) if majors[0] == "K" else (1, m)
         of_b = (1, k) if majors[1] == "K" else (n, 1)
-        return cls(Matrix((m, k), of_a), Matrix((k, n), of_b), dtype)
+        return cls(Matrix((m, k), of_a), Matrix((k, n), of_b), dtype, batch=batch)
 
     @property
     def transposed(self) -> Problem:
@@ -163,7 +168,7 @@ class Problem:
         for operand in epilogue.operands:
             if not operand.by_value:
                 moved += BYTES[operand.dtype] * math.prod(extents[mode] for mode in operand.modes)
-        return moved
+        return moved * self.batch
 
 
 def round_up(extent: int, multiple: int) -> int:

@@ -231,7 +231,7 @@ class Candidate:
             )
         raster = raster or self.raster(problem)
         c = problem.c_alignment, problem.epilogue, k_class(k)
-        plan = _plan(self, raster, problem.dtype, *problem.majors, *c)
+        plan = _plan(self, raster, problem.dtype, *problem.majors, *c, problem.batch > 1)
         if (elements := plan.workspace(m, n)) >= 1 << 31:
             raise PlanError(
                 f"C is {m} × {n}: the partial sums of {plan.splits} parts of K take "
@@ -264,6 +264,7 @@ def _plan(
     c_alignment: int = PER_VECTOR,
     epilogue: Epilogue = PLAIN,
     class_of_k: int = 0,
+    batched: bool = False,
 ) -> Sm90Plan:
     maker, tile = candidate.maker, candidate.tile
     options: dict[str, Any] = {"c_alignment": c_alignment}
@@ -289,6 +290,8 @@ def _plan(
     if candidate.c_stages and epilogue is PLAIN:
         options["c_stages"] = candidate.c_stages
     plan = maker(tile, dtype, a_major, b_major, **options)
+    if batched:
+        return replace(plan, batched=True).check()
     if epilogue is not PLAIN and isinstance(plan, PanelPlan):
         return _with_second_panel(plan, class_of_k)
     return plan

@@ -68,7 +68,7 @@ def work_of(problem: Problem) -> EpilogueWork:
     )
 
 
-def _grid(extents: Array, costs: Table, splitting: bool) -> tuple[Array, ...]:
+def _grid(extents: Array, costs: Table, splitting: bool, batch: int) -> tuple[Array, ...]:
     """Blocks, the k-tiles and the splits of each, and whether the candidate may serve.
 
     Also which share of the last clusters and k-tiles the problem fills: (3, candidates).
@@ -79,6 +79,8 @@ def _grid(extents: Array, costs: Table, splitting: bool) -> tuple[Array, ...]:
     filled = used > costs.least
     serves = filled[0] & filled[1]
     blocks = counts[0] * counts[1] * costs.blocks
+    if batch > 1:
+        blocks *= batch
     if not splitting:
         return blocks, counts[2], costs.splits, used, serves
     most = np.minimum(extents[2] / SHORTEST, MOST)
@@ -97,15 +99,17 @@ def terms(
     c: Constants = FITTED,
     work: EpilogueWork = NO_WORK,
     splitting: bool = True,
+    batch: int = 1,
 ) -> dict[str, Array]:
     """The fields of an Estimate before the correction, and its `inputs`: an entry a candidate.
 
     It has `blocks` in place of `tiles`: no choice needs tiles, and a division takes 0.4 µs.
     M, N and K are those of one problem; or they are arrays, with a problem for each candidate.
-    `work` is that of the epilogue. If not `splitting`, no candidate splits K.
+    `work` is that of the epilogue. If not `splitting`, no candidate splits K. For a `batch` of such
+    problems, M stands for the rows of all in the inputs of the correction.
     """
     extents = sides(costs, np.array((m, n, k), costs.fill.dtype))  # (3, candidates)
-    blocks, k_tiles, splits, used, serves = _grid(extents, costs, splitting)
+    blocks, k_tiles, splits, used, serves = _grid(extents, costs, splitting, batch)
     waves = np.ceil(blocks / costs.at_once)
     busy = blocks / waves
 
@@ -119,13 +123,15 @@ def terms(
     in_turns = (all_first + waves * epilogue) / costs.turns - epilogue
     mainloop = np.maximum(all_first, in_turns)
 
-    moved = 2 * (m * k + k * n + m * n) + work.bytes - c.kept
-    dram = np.maximum(m * n * costs.write, moved / c.dram)
+    moved = 2 * batch * (m * k + k * n + m * n) + work.bytes - c.kept
+    dram = np.maximum(batch * m * n * costs.write, moved / c.dram)
     seconds = costs.launch + mainloop + epilogue
     reduction = costs.sums
     if splitting:
         reduction = reduction * blocks
         seconds += reduction
+    if batch > 1:
+        extents[0] *= batch
     # Unpacking an array takes 0.2 µs a row, indexing 0.07.
     inputs = waves, busy, k_tiles, splits, l2, k_tile, mainloop, dram, seconds, used[0], used[1]
     return {

@@ -123,6 +123,8 @@ def ranking(problem: Problem, given: Iterable[Candidate] | None = None) -> list[
     """
     asked = candidates_for(problem) if given is None else given
     served = tuple(each for each in asked if each.serves(problem.majors, problem.invariant))
+    if problem.batch > 1:
+        served = tuple(each for each in served if each.splits == 1)
     found = [each for each in estimates(problem, served) if each.serves]
     near = {*_near(np.array([each.seconds / each.correction for each in found])).tolist()}
     order = sorted(range(len(found)), key=lambda i: (i not in near, found[i].seconds))
@@ -161,7 +163,8 @@ def best(problem: Problem) -> Candidate:
     ['pingpong 128×128×64, swapped', 'cooperative 256×128×64, cluster 1×2, swapped']
     """
     m, k = problem.a.shape
-    return _best(m, problem.columns, k, row_alignments(problem), problem.majors, problem.invariant)
+    kind = row_alignments(problem), problem.majors, problem.invariant
+    return _best(m, problem.columns, k, *kind, problem.batch)
 
 
 def row_alignments(problem: Problem) -> RowAlignments:
@@ -211,11 +214,11 @@ def _serving(
 
 @lru_cache(REMEMBERED)
 def _best(
-    m: int, n: int, k: int, rows: RowAlignments, majors: Majors, invariant: bool
+    m: int, n: int, k: int, rows: RowAlignments, majors: Majors, invariant: bool, batch: int
 ) -> Candidate:
-    splitting = _may_split(m, n, k)
+    splitting = batch == 1 and _may_split(m, n, k)
     served, costs, others = _serving(rows, majors, invariant, splitting)
-    found = terms(m, n, k, costs, splitting=splitting)
+    found = terms(m, n, k, costs, splitting=splitting, batch=batch)
     inputs = found["inputs"]
     seconds = inputs[TIME]
     seconds[~found["serves"]] = NEVER  # 0.7 µs less than `where`
@@ -238,7 +241,7 @@ def estimates(problem: Problem, candidates: tuple[Candidate, ...]) -> list[Estim
     m, _, k = problem.mnk
     rows, work = row_alignments(problem), work_of(problem)
     costs = aligned(_table(candidates, majors=problem.majors), rows)
-    found = terms(m, problem.columns, k, costs, work=work)
+    found = terms(m, problem.columns, k, costs, work=work, batch=problem.batch)
     factor = correction(found["inputs"], _others(_facts(candidates), rows, work))
     factor *= np.exp(costs.power * (found["seconds"] * factor >= LONG))
     tiles = found["blocks"] / found["splits"]
