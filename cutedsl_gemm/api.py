@@ -16,20 +16,29 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 
-from cutedsl_gemm.calls.call import Tile, call, check_flag
+from cutedsl_gemm.calls.call import Tile, call, check_chosen, check_flag
 from cutedsl_gemm.calls.fused import bound, compute
 from cutedsl_gemm.calls.results import Results
 from cutedsl_gemm.calls.signature import DEFAULTS, Options
 from cutedsl_gemm.explanation import explain
+from cutedsl_gemm.inputs.checks import check_batches
 from cutedsl_gemm.inputs.operands import Value, check_range
+from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.inputs.request import Fixed, Function, check_names, epilogue_of, parts_of, request
-from cutedsl_gemm.inputs.tensors import DENSE, aligned, device_of, is_sharded
+from cutedsl_gemm.inputs.tensors import (
+    DENSE,
+    aligned,
+    at_once,
+    device_of,
+    is_sharded,
+    problem_of_batch,
+)
 from cutedsl_gemm.inputs.transforms import dispatch_modes, tracing, transformed
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.ops.derivatives import NO_GRADIENT, Product, apply_product
 from cutedsl_gemm.ops.fused_derivatives import FusedProduct, of_accumulators
 from cutedsl_gemm.select.choose import checked_tile
-from cutedsl_gemm.select.registry import named
+from cutedsl_gemm.select.registry import DEFAULT, named
 
 
 def gemm(
@@ -45,6 +54,8 @@ def gemm(
     **operands: Value,
 ) -> Any:
     """a (M, K) · b (K, N) as torch.mm gives it: bfloat16 or float16, accumulated in float32.
+
+    Of batches a (L, M, K) and b (L, K, N), the product of each pair of matrices, as torch.bmm.
 
     CUDA tensors run on torch's current stream, by the sm90 kernel that a model expects to be
     fastest (before Hopper, by an sm80 kernel). CPU tensors run through the same plan on the
@@ -67,9 +78,13 @@ def gemm(
     over a mode (`.sum(dim=1)`) is in float32; it can only be a result. The function is traced
     once, so that it must depend on its arguments alone (`kernels.epilogue.trace`).
 
-    If b is (2, K, N), the function takes two products: a · b[0] and a · b[1], as the gate and the
-    value of SwiGLU. Only strides tell a stacked weight w (2N, K), `w.view(2, N, K).mT`, from an
-    interleaved one, `w.view(N, 2, K).permute(1, 2, 0)`.
+    If a is a matrix and b is (2, K, N), the function takes two products: a · b[0] and a · b[1], as
+    the gate and the value of SwiGLU. Only strides tell a stacked weight w (2N, K),
+    `w.view(2, N, K).mT`, from an interleaved one, `w.view(N, 2, K).permute(1, 2, 0)`.
+
+    One kernel multiplies all matrices of a batch if TMA can read a and b and store the result where
+    they are, and N is a multiple of 8. Otherwise one product follows the other. A batch takes
+    `tile`, `out` and `invariant`, and no epilogue.
 
     `tile` is (BM, BN, BK); None lets the model choose. A column-major out is computed as bᵀ · aᵀ,
     and the tile is one of that product. Without `out`, gemm supports autograd (reverse and forward
@@ -317,6 +332,13 @@ def plan_for(
     tile = None if tile is None else checked_tile(tile)
     check_flag("invariant", invariant)
     found = named(kernel, device_of(a))
+    if isinstance(a, Tensor) and a.ndim == 3 and epilogue is None:
+        check_batches(a, b, found.requirements.with_meta)
+        check_chosen(kernel, tune=False)
+        if found.name != DEFAULT or not at_once(a, b):  # one after the other
+            return plan_for(a[0], b[0], tile=tile, invariant=invariant)
+        problem = problem_of_batch(a, b, found.requirements.with_meta, invariant)
+        return found.plan(_checked_not_empty(problem), tile)
     asked = request(a, b, function, operands, found.requirements.with_meta)
     requirements = found.requirements_for(a, *parts_of(b)).with_meta
     on_copies = kernel is None and not all(
@@ -325,9 +347,14 @@ def plan_for(
     if on_copies:
         requirements = found.requirements.with_meta  # copies have the widest alignment
     problem = asked.problem(a, b, requirements, invariant, on_copies)
+    return found.plan(_checked_not_empty(problem), tile)
+
+
+def _checked_not_empty(problem: Problem) -> Problem:
+    """The problem; ValueError if no kernel computes it."""
     if 0 in problem.mnk:
         raise ValueError(f"M, N, K = {problem.mnk}: an empty product needs no kernel; call gemm")
-    return found.plan(problem, tile)
+    return problem
 
 
 def _differentiable(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from torch import Tensor
 
 from cutedsl_gemm.calls.call import Tile, check_flag
+from cutedsl_gemm.inputs.checks import check_batches
 from cutedsl_gemm.inputs.operands import Value
 from cutedsl_gemm.inputs.problem import TMA, Problem, round_up
 from cutedsl_gemm.inputs.request import Function, epilogue_of, readable, request
-from cutedsl_gemm.inputs.tensors import aligned
+from cutedsl_gemm.inputs.tensors import aligned, at_once, problem_of_batch
 from cutedsl_gemm.kernels.sm90.launch_policy import pass_through_l2, uses_pdl
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.select.candidate import candidate_of
@@ -56,18 +57,37 @@ def explain(
     tile = None if tile is None else checked_tile(tile)
     check_flag("invariant", invariant)
     function = epilogue_of(epilogue, operands, explain)
+    if isinstance(a, Tensor) and a.ndim == 3 and epilogue is None:
+        return _explained_batch(a, b, tile, invariant)
     asked = request(a, b, function, operands, TMA.with_meta)
     problem = asked.problem(a, b, TMA.with_meta, invariant, on_copies=True)
     read = {"A": aligned(a, TMA), "B": readable(b, TMA)}
     copied = [name for name, in_place in read.items() if not in_place]
-    return "\n".join(f"{name:<12} {text}" for name, text in _lines(problem, tile, copied))
+    return _listed(_lines(problem, tile, copied))
+
+
+def _listed(lines: Iterable[tuple[str, str]]) -> str:
+    return "\n".join(f"{name:<12} {text}" for name, text in lines)
+
+
+def _explained_batch(a: Tensor, b: Tensor, tile: Tile | None, invariant: bool) -> str:
+    """The plan of a batch: of all its products, or of one of them."""
+    check_batches(a, b, TMA.with_meta)
+    if at_once(a, b):
+        return _listed(_lines(problem_of_batch(a, b, TMA.with_meta, invariant), tile, []))
+    if len(a) == 0:
+        return _listed([("choice", "no kernel: the batch is empty")])
+    why = "TMA cannot read and store all matrices in place" if len(a) > 1 else "there is one"
+    first = [("batch", f"{len(a)} products, one after the other: {why}")]
+    return f"{_listed(first)}\n{explain(a[0], b[0], tile=tile, invariant=invariant)}"
 
 
 def _lines(problem: Problem, tile: Tile | None, copied: list[str]) -> Iterator[tuple[str, str]]:
     m, n, k = problem.mnk
     parts = problem.epilogue.accumulators
-    of_b = (k, n) if parts == 1 else (parts, k, n)
-    yield "problem", f"C {m, n} = A {m, k} · B {of_b}, {problem.dtype}"
+    batch = (problem.batch,) if problem.batch > 1 else ()
+    of_b = (*batch, k, n) if parts == 1 else (parts, k, n)
+    yield "problem", f"C {(*batch, m, n)} = A {(*batch, m, k)} · B {of_b}, {problem.dtype}"
     yield "card", f"NVIDIA H100 SXM, {SMS} multiprocessors: all times are estimates for it"
     if copied:
         launch = ", in one launch" if len(copied) > 1 and parts == 1 else ""
@@ -115,7 +135,8 @@ def _times(problem: Problem, found: Estimate) -> Iterator[tuple[str, str]]:
     (bm, bn, _), (down, across) = candidate.tile, candidate.cluster
     tiles_m, tiles_n = round_up(-(-m // bm), down), round_up(-(-n // bn), across)
     waves = "1 wave" if found.waves == 1 else f"{found.waves} waves"
-    yield "tiles", f"{tiles_m} × {tiles_n} = {found.tiles:,}, in {waves}"
+    of_batch = f" × {problem.batch}" if problem.batch > 1 else ""
+    yield "tiles", f"{tiles_m} × {tiles_n}{of_batch} = {found.tiles:,}, in {waves}"
     yield "", f"{found.busy_sms} of {SMS} multiprocessors work"
     reduction = f", reduction {_micro(found.reduction)}" if found.reduction else ""
     yield "time", f"launch {_micro(found.launch)}, epilogue {_micro(found.epilogue)}{reduction}"
@@ -131,10 +152,11 @@ def _times(problem: Problem, found: Estimate) -> Iterator[tuple[str, str]]:
 def _launch(problem: Problem, plan: Sm90Plan) -> Iterator[tuple[str, str]]:
     """What the host decides of a launch."""
     m, n, k = problem.mnk
-    rows = plan.operand_rows(m, n)
-    early = uses_pdl(plan, *rows, k, SMS)
+    rows, columns = plan.operand_rows(m, n)
+    rows *= problem.batch
+    early = uses_pdl(plan, rows, columns, k, SMS)
     yield "launch", f"starts {'before' if early else 'when'} the previous launch has ended"
-    passing = plan.exchanged(pass_through_l2(plan, *rows, k))
+    passing = plan.exchanged(pass_through_l2(plan, rows, columns, k))
     if large := [name for name, passes in zip("AB", passing, strict=True) if passes]:
         yield "", f"L2 evicts {' and '.join(large)} first: too large to stay, read by few tiles"
 
@@ -147,8 +169,7 @@ def _alignments(problem: Problem) -> str:
 
 def _bounds(problem: Problem) -> Iterator[tuple[str, str]]:
     """Lower bounds of the time: the peak rates of the tensor cores and of DRAM."""
-    m, _, k = problem.mnk
-    tensor, moved = 2 * m * problem.columns * k / DENSE_PEAK, problem.bytes
+    tensor, moved = problem.flops / DENSE_PEAK, problem.bytes
     bound = max(tensor, moved / DRAM)
     yield "bounds", f"tensor cores {_micro(tensor)} at {DENSE_PEAK / 1e12:.0f} TFLOP/s dense"
     yield "", f"DRAM {_micro(moved / DRAM)}: {_moved(problem)} once at {DRAM / 1e12:.2f} TB/s"
@@ -167,8 +188,7 @@ def _speed(problem: Problem, found: Estimate) -> str:
 
 
 def _tflops(problem: Problem, seconds: float) -> str:
-    m, _, k = problem.mnk
-    return _figures(2e-12 * m * problem.columns * k / seconds, 2)
+    return _figures(problem.flops / seconds / 1e12, 2)
 
 
 def _micro(seconds: float) -> str:

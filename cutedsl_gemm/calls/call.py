@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -16,13 +17,20 @@ from torch import Tensor
 from cutedsl_gemm.calls.copies import aligned_copies
 from cutedsl_gemm.calls.run import Run, run_restrided, run_through_copy, run_transposed, runner
 from cutedsl_gemm.inputs.aliasing import check_disjoint, span_bytes
-from cutedsl_gemm.inputs.checks import check_memory, check_operands, check_out
+from cutedsl_gemm.inputs.checks import (
+    check_batches,
+    check_matrices_or_batches,
+    check_memory,
+    check_operands,
+    check_out,
+)
 from cutedsl_gemm.inputs.problem import Problem, Requirements
 from cutedsl_gemm.inputs.remember import remember
 from cutedsl_gemm.inputs.tensors import (
     AlignmentError,
     aligned,
     allocator,
+    at_once,
     check_call,
     column_major,
     device_of,
@@ -30,6 +38,7 @@ from cutedsl_gemm.inputs.tensors import (
     fits,
     matrix_of,
     problem_of,
+    problem_of_batch,
 )
 from cutedsl_gemm.inputs.transforms import check_not_jit_traced, untraced
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
@@ -85,8 +94,11 @@ def call(
         signature = None  # an argument is not a dense tensor: `_make` raises with the reason
     check_not_jit_traced()
     on_copies = partial(_on_copies, tile, tune, invariant) if kernel is None else None
-    options = tune, invariant, unaligned_out
-    made = _make(a, b, tile, out, named(kernel, device_of(a)), *options, on_copies)
+    if isinstance(a, Tensor) and a.ndim == 3:
+        made = _make_batch(a, b, tile, out, kernel, tune, invariant)
+    else:
+        options = tune, invariant, unaligned_out
+        made = _make(a, b, tile, out, named(kernel, device_of(a)), *options, on_copies)
     return made if signature is None else remember(_calls, signature, made)
 
 
@@ -144,6 +156,59 @@ def _make(
     if unaligned_out:
         return writing(run(plan), replace(requirements, c_alignment=1), spans)
     return writing(run(plan), requirements, spans, on_copies)
+
+
+@untraced
+def _make_batch(
+    a: Tensor,
+    b: Tensor,
+    tile: Tile | None,
+    out: Tensor | None,
+    name: str | None,
+    tune: bool,
+    invariant: bool,
+) -> Call:
+    """The products of batches a (L, M, K) and b (L, K, N): by one kernel, or one by one."""
+    kernel = named(name, a.device)
+    requirements = kernel.requirements
+    check_batches(a, b, requirements)
+    check_options(a, tile, kernel, tune, invariant)
+    check_chosen(name, tune)
+    if out is not None:
+        check_out(out, a, b)
+    shape = *a.shape[:-1], b.shape[-1]
+    if a.shape[-1] * prod(shape) == 0:
+        return partial(_empty, requirements)
+    one_by_one = partial(_one_by_one, tile, invariant)
+    if kernel.name != DEFAULT or not at_once(a, b, out, requirements):
+        return one_by_one
+    plan = kernel.plan(problem_of_batch(a, b, requirements, invariant), tile)
+    run = runner(kernel, requirements, plan, a.device, invariant)
+    if out is None:
+        return allocating(run, requirements, allocator(a, *shape), one_by_one)
+    spans = span_bytes(a), span_bytes(b), span_bytes(out)
+    return writing(run, requirements, spans, one_by_one)
+
+
+def check_chosen(kernel: str | None, tune: bool) -> None:
+    """ValueError if the kernel of a batch is not left to the model."""
+    if kernel is not None or tune:
+        option = f"kernel is {kernel!r}" if kernel is not None else "tune is True"
+        raise ValueError(f"{option}, and a is a batch: the model chooses its plan; omit it")
+
+
+def _one_by_one(
+    tile: Tile | None, invariant: bool, a: Tensor, b: Tensor, out: Tensor | None
+) -> Tensor:
+    """The products of a batch, one launch or more for each."""
+    if out is None:
+        out = a.new_empty(*a.shape[:-1], b.shape[-1])
+    else:
+        check_out(out, a, b)  # the signature holds its strides, not its shape
+        check_disjoint(out, a, b)
+    for x, y, result in zip(a, b, out, strict=True):
+        call(x, y, tile, result, None, False, invariant)(x, y, result)
+    return out
 
 
 class _Stored(NamedTuple):
@@ -239,9 +304,9 @@ def check_options(
 
 def _empty(requirements: Requirements, a: Tensor, b: Tensor, out: Tensor | None) -> Tensor:
     """The product where M, N or K is 0: zeros, as torch.mm returns."""
-    check_operands(a, b, requirements)
+    check_matrices_or_batches(a, b, requirements)
     if out is None:
-        return a.new_zeros(a.shape[0], b.shape[1])
+        return a.new_zeros(*a.shape[:-1], b.shape[-1])
     check_out(out, a, b)
     return out.zero_()
 

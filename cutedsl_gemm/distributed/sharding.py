@@ -8,6 +8,8 @@ are sharded along it, and the others are replicated:
     N       Replicate  Shard(1)   Shard
     K       Shard(1)   Shard(0)   results are partial sums
 
+Of a batch, the matrices are a mode, too, the first.
+
 A result that the epilogue reduces over M is partial where M is split. Two more rules split no
 mode: if a or b is a partial sum and the other is replicated, C is a partial sum. These two and the
 split of K need an epilogue that is linear in the accumulators, which a gelu is not: f(x) + f(y)
@@ -51,7 +53,11 @@ REDUCED = {"sum": "sum", "amax": "max", "amin": "min"}  # an epilogue's reductio
 
 
 def rules(
-    epilogue: Epilogue, operands: tuple[Modes, ...], invariant: bool, even: bool
+    epilogue: Epilogue,
+    operands: tuple[Modes, ...],
+    invariant: bool,
+    even: bool,
+    batch: bool = False,
 ) -> list[Rule]:
     """The placements along one dimension of a mesh under which each rank has its part of C.
 
@@ -66,12 +72,19 @@ def rules(
     P(sum) S(1) S(0)
     P(sum) P(sum) R
     P(sum) R P(sum)
+    >>> for rule in rules(PLAIN, (), True, True, batch=True):
+    ...     print(*map(str, rule))
+    R R R
+    S(0) S(0) S(0)
+    S(1) S(1) R
+    S(2) R S(2)
     """
-    results = tuple("".join(each.modes) for each in epilogue.results)
-    b = "KN" if epilogue.accumulators == 1 else ".KN"
-    tensors = (*results, "MK", b, *operands)
+    matrices = "L" if batch else ""
+    results = tuple(matrices + "".join(each.modes) for each in epilogue.results)
+    a, b = f"{matrices}MK", f"{matrices}KN" if epilogue.accumulators == 1 else ".KN"
+    tensors = (*results, a, b, *operands)
     found: list[Rule] = [[Replicate() for _ in tensors]]
-    for mode in "MN":
+    for mode in f"{matrices}MN":
         rule = [_split(mode, each) for each in tensors]
         for place, result in enumerate(epilogue.results):
             if result.over == mode:
@@ -85,7 +98,7 @@ def rules(
         beside: list[Placement] = [
             Partial() if i in addends else Replicate() for i in range(len(operands))
         ]
-        found.append([*sums, Shard(1), Shard(b.index("K")), *beside])
+        found.append([*sums, _split("K", a), _split("K", b), *beside])
         found.append([*sums, Partial(), Replicate(), *beside])
         found.append([*sums, Replicate(), Partial(), *beside])
     if invariant:  # the bits of a sum over ranks depend on their number
@@ -218,7 +231,7 @@ def _strategy(schema: OpSchema, epilogue: Epilogue, operands: Any, invariant: bo
     )
     a, b = (each.shape for each in schema.args_schema[:2])
     even = a[0] % mesh.size() == 0 and b[-1] % mesh.size() == 0
-    found = rules(epilogue, modes, invariant, even)
+    found = rules(epilogue, modes, invariant, even, batch=len(a) == 3)
     return expand_to_full_mesh_op_strategy(mesh, schema, found, input_index=len(epilogue.results))
 
 

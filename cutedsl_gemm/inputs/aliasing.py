@@ -21,7 +21,7 @@ def span_bytes(tensor: Tensor) -> int:
 
 
 def sharing(outs: Sequence[Tensor], others: Sequence[Tensor]) -> Iterator[tuple[int, int]]:
-    """The (i, j) of all outs[i] and others[j], of at most two modes, that may share a byte.
+    """The (i, j) of all outs[i] and others[j] that may share a byte.
 
     It computes the span of each of `others` once.
 
@@ -41,7 +41,7 @@ def sharing(outs: Sequence[Tensor], others: Sequence[Tensor]) -> Iterator[tuple[
 
 
 def disjoint(out: Tensor, other: Tensor) -> bool:
-    """Whether two tensors of at most two modes certainly share no byte."""
+    """Whether two tensors certainly share no byte."""
     return not [*sharing([out], [other])]
 
 
@@ -51,7 +51,7 @@ def _interleaved(out: Tensor, other: Tensor) -> bool:
     They are told apart where both are row-major, or both column-major, with one leading stride:
     columns 0–31 and columns 32–63 of one matrix, for example.
     """
-    if out.ndim < 2 or other.ndim < 2:
+    if out.ndim != 2 or other.ndim != 2:
         return False
     if out.stride(0) == other.stride(0) == 1:
         out, other = out.mT, other.mT
@@ -65,7 +65,7 @@ def _interleaved(out: Tensor, other: Tensor) -> bool:
 
 
 def overlaps_itself(tensor: Tensor) -> bool:
-    """Whether two elements of a tensor of at most two modes share memory.
+    """Whether two elements of a tensor share memory. Of three modes and more, whether they may.
 
     >>> import torch
     >>> matrix = torch.empty(6, 4)
@@ -79,12 +79,26 @@ def overlaps_itself(tensor: Tensor) -> bool:
         return False
     if any(stride == 0 for _, stride in modes):
         return True
-    if len(modes) == 1:
-        return False
+    if len(modes) != 2:
+        return not _nested(modes)
     # i steps of one mode are j of the other first at i = t / gcd(s, t), j = s / gcd(s, t)
     (m, s), (n, t) = modes
     common = gcd(s, t)
     return t // common < m and s // common < n
+
+
+def _nested(modes: list[tuple[int, int]]) -> bool:
+    """Whether a step of each mode (extent, stride) leads past all elements of shorter steps.
+
+    >>> _nested([(3, 8), (4, 2), (2, 1)]), _nested([(3, 7), (4, 2), (2, 1)])
+    (True, False)
+    """
+    end = 0  # of what shorter steps reach
+    for extent, stride in sorted(modes, key=lambda mode: mode[1]):
+        if stride <= end:
+            return False
+        end += (extent - 1) * stride
+    return True
 
 
 def check_written(name: str, tensor: Tensor) -> None:

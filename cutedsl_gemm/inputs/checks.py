@@ -13,10 +13,30 @@ from cutedsl_gemm.inputs.problem import MAX_EXTENT, TMA, Requirements
 
 def check_operands(a: Tensor, b: Tensor, requirements: Requirements = TMA) -> None:
     """TypeError or ValueError unless a and b are matrices that can be multiplied."""
+    _check_operands(a, b, requirements, 2)
+
+
+def check_batches(a: Tensor, b: Tensor, requirements: Requirements = TMA) -> None:
+    """TypeError or ValueError unless a (L, M, K) and b (L, K, N) can be multiplied."""
+    _check_operands(a, b, requirements, 3)
+    if len(a) != len(b):
+        raise ValueError(
+            f"a has shape {tuple(a.shape)} and b {tuple(b.shape)}: "
+            "batches must have equally many matrices"
+        )
+
+
+def check_matrices_or_batches(a: Tensor, b: Tensor, requirements: Requirements = TMA) -> None:
+    """`check_batches` if a is a batch, else `check_operands`."""
+    is_batch = isinstance(a, Tensor) and a.ndim == 3
+    (check_batches if is_batch else check_operands)(a, b, requirements)
+
+
+def _check_operands(a: Tensor, b: Tensor, requirements: Requirements, dimensions: int) -> None:
     for name, tensor in (("a", a), ("b", b)):
-        _check_tensor(name, tensor, requirements)
+        _check_tensor(name, tensor, requirements, dimensions)
     check_pair("a", a, "b", b)
-    if a.shape[1] != b.shape[0]:
+    if a.shape[-1] != b.shape[-2]:
         raise ValueError(
             f"a has shape {tuple(a.shape)} and b {tuple(b.shape)}: "
             "a must have as many columns as b has rows"
@@ -25,7 +45,7 @@ def check_operands(a: Tensor, b: Tensor, requirements: Requirements = TMA) -> No
 
 def check_out(out: Tensor, a: Tensor, b: Tensor) -> None:
     """TypeError or ValueError unless `out` can hold the product of a and b."""
-    check_result("out", out, (a.shape[0], b.shape[1]), a.dtype, a)
+    check_result("out", out, (*a.shape[:-1], b.shape[-1]), a.dtype, a)
 
 
 def check_result(
@@ -57,7 +77,7 @@ def check_memory(name: str, tensor: Tensor) -> None:
         )
 
 
-def _check_tensor(name: str, tensor: Any, requirements: Requirements) -> None:
+def _check_tensor(name: str, tensor: Any, requirements: Requirements, dimensions: int) -> None:
     _check_is_tensor(name, tensor)
     if tensor.dtype not in requirements.dtypes:
         raise TypeError(
@@ -70,8 +90,9 @@ def _check_tensor(name: str, tensor: Any, requirements: Requirements) -> None:
             f"{name} is on the device {tensor.device}: it must be on a CPU or a CUDA device"
             + ("; if all are on meta, gemm gives the shape" if tensor.is_meta else "")
         )
-    if tensor.ndim != 2:
-        raise ValueError(f"{name} has shape {tuple(tensor.shape)}: it must have two dimensions")
+    if tensor.ndim != dimensions:
+        need = "two dimensions" if dimensions == 2 else "three dimensions, as a has"
+        raise ValueError(f"{name} has shape {tuple(tensor.shape)}: it must have {need}")
     if tensor.dtype != torch.float32:  # the simt family resolves the bit of a and b in float32
         check_not_negative(name, tensor, f"{name}.resolve_neg()")
     # An exported program checks symbolic extents when it runs.

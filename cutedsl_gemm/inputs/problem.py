@@ -152,6 +152,12 @@ class Problem:
         return self.b.shape[1] * self.epilogue.accumulators
 
     @property
+    def flops(self) -> int:
+        """Multiplications and additions of the products."""
+        m, _, k = self.mnk
+        return 2 * self.batch * m * self.columns * k
+
+    @property
     def bytes(self) -> int:
         """Bytes of A, B, the operands and the results of the epilogue, each once.
 

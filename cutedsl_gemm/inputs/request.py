@@ -81,6 +81,10 @@ def request(
 
     `function` is the epilogue, or the function from which it is traced.
     """
+    if isinstance(a, Tensor) and a.ndim == 3:
+        raise ValueError(
+            f"a has shape {tuple(a.shape)}: a batch takes no epilogue; pass a matrix, or omit it"
+        )
     parts = parts_of(b)
     check_operands(a, parts[0], requirements)
     shape = a.shape[0], parts[0].shape[1]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.compiler import is_dynamo_compiling
 
-from cutedsl_gemm.inputs.checks import check_memory, check_operands, check_out
+from cutedsl_gemm.inputs.checks import check_batches, check_memory, check_operands, check_out
 from cutedsl_gemm.inputs.problem import TMA, Matrix, Problem, Requirements, dtype_name, round_up
 from cutedsl_gemm.kernels.device import allocation
 from cutedsl_gemm.kernels.plan.checks import PER_VECTOR
@@ -64,6 +65,59 @@ def problem_of(
     return Problem(*matrices, dtype, requirements.alignment, invariant, c_alignment)
 
 
+def problem_of_batch(
+    a: Tensor, b: Tensor, requirements: Requirements = TMA, invariant: bool = False
+) -> Problem:
+    """The problem of batches that kernels read in place: see `in_place`.
+
+    TypeError, ValueError or AlignmentError if they do not.
+    """
+    check_batches(a, b, requirements)
+    for name, batch in (("a", a), ("b", b)):
+        check_in_place(name, batch, requirements)
+    return replace(problem_of(a[0], b[0], requirements, invariant), batch=len(a))
+
+
+def at_once(
+    a: Tensor, b: Tensor, out: Tensor | None = None, requirements: Requirements = TMA
+) -> bool:
+    """Whether one kernel computes the products of batches: it reads and stores them in place.
+
+    A new result is contiguous. TMA stores rows of multiples of 16 bytes.
+    """
+    given = (a, b) if out is None else (a, b, out)
+    by_tma = b.shape[-1] % requirements.alignment == 0 and (out is None or out.stride(-1) == 1)
+    return len(a) > 1 and by_tma and all(in_place(each, requirements) for each in given)
+
+
+def in_place(batch: Tensor, requirements: Requirements = TMA) -> bool:
+    """Whether TMA reads and stores a batch (L, rows, columns) where it is.
+
+    All matrices are contiguous along one mode. The other strides are multiples of the alignment,
+    those of modes of one element, too.
+
+    >>> import torch
+    >>> batch = torch.empty(3, 40, 64)
+    >>> [in_place(each) for each in (batch, batch.mT, batch[..., :63], batch[:, :, ::2])]
+    [True, True, True, False]
+    """
+    (_, rows, columns), (step, down, across) = batch.shape, batch.stride()
+    lead, inner = (down, columns) if across == 1 else (across, rows)
+    contiguous = across == 1 or down == 1
+    aligned_strides = lead % requirements.alignment == step % requirements.alignment == 0
+    return contiguous and aligned_strides and lead >= inner and step > 0
+
+
+def check_in_place(name: str, batch: Tensor, requirements: Requirements) -> None:
+    """AlignmentError unless `in_place`."""
+    if not in_place(batch, requirements):
+        raise AlignmentError(
+            f"{name}: shape {tuple(batch.shape)} with strides {batch.stride()} in elements: "
+            f"{requirements.owner} needs one stride of 1 in the last two modes, and the others "
+            f"multiples of {requirements.alignment}; pass {name}.contiguous()"
+        )
+
+
 def matrix_of(name: str, tensor: Tensor, requirements: Requirements = TMA) -> Matrix:
     """The extents and strides of a tensor: one stride is 1, the other a multiple of the alignment.
 
@@ -92,11 +146,11 @@ def fits(tensor: Tensor, requirements: Requirements) -> bool:
     return _contiguous_mode(tensor, requirements.alignment) is not None
 
 
-def allocator(like: Tensor, m: int, n: int) -> Callable[[Tensor], Tensor]:
-    """A function a → a new matrix (m, n) of a's dtype and device, which are those of `like`."""
+def allocator(like: Tensor, *shape: int) -> Callable[[Tensor], Tensor]:
+    """A function a → a new tensor of a's dtype and device, which are those of `like`."""
     if type(like) not in DENSE:
-        return lambda a: a.new_empty(m, n)
-    return allocation.allocator(like.device, (m, n), like.dtype)
+        return lambda a: a.new_empty(shape)
+    return allocation.allocator(like.device, shape, like.dtype)
 
 
 def empty_padded(like: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -122,8 +176,8 @@ def empty_aligned(like: Tensor) -> Tensor:
 
 
 def column_major(tensor: Tensor) -> bool:
-    """Whether columns are contiguous, and rows are not."""
-    return tensor.stride(0) == 1 and tensor.stride(1) != 1
+    """Whether columns are contiguous, and rows are not; of a batch, those of its matrices."""
+    return tensor.stride(-2) == 1 and tensor.stride(-1) != 1
 
 
 def aligned_copy(tensor: Tensor) -> Tensor:
@@ -184,8 +238,13 @@ def device_of(a: object) -> torch.device | None:
 
 def check_call(a: Tensor, b: Tensor, out: Tensor, requirements: Requirements = TMA) -> None:
     """TypeError or ValueError unless a kernel can compute out = a · b in the tensors' memory."""
-    problem_of(a, b, requirements)
+    if a.ndim == 3:
+        problem_of_batch(a, b, requirements)
+    else:
+        problem_of(a, b, requirements)
     check_out(out, a, b)
+    if out.ndim == 3:
+        check_in_place("out", out, requirements)
     for name, tensor in (("a", a), ("b", b), ("out", out)):
         check_memory(name, tensor)
         check_address(name, tensor, requirements.for_c if name == "out" else requirements)

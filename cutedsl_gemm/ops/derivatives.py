@@ -1,4 +1,4 @@
-"""The derivatives of C = A · B, two more products, and its vmap rule, one product per sample.
+"""The derivatives of C = A · B, two more products, and its vmap rule: a batch, or one product.
 
 dA = dC · Bᵀ and dB = Aᵀ · dC, each by the same kernels with the other majors. The
 caller passes the product that computes them: `gemm` itself, so that derivatives have derivatives.
@@ -62,7 +62,19 @@ class Product(torch.autograd.Function):
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], a: Tensor, b: Tensor, *options: Any
     ) -> tuple[Tensor, int]:
-        return mapped(Product.apply, info, in_dims, a, b, *options)
+        (of_a, of_b, *_), count = in_dims, info.batch_size
+        _, _, kernel, tune, _ = options
+        dimensions = a.ndim - (of_a is not None), b.ndim - (of_b is not None)
+        if count == 0 or kernel is not None or tune or dimensions != (2, 2):
+            return mapped(Product.apply, info, in_dims, a, b, *options)
+        if of_b is None:  # the rows of all samples
+            rows = a.movedim(of_a, 0)
+            return Product.apply(rows.flatten(0, 1), b, *options).unflatten(0, rows.shape[:2]), 0
+        if of_a is None:  # the columns of all samples
+            columns = b.movedim(of_b, 1)
+            made = Product.apply(a, columns.flatten(1, 2), *options)
+            return made.unflatten(1, columns.shape[1:]), 1
+        return Product.apply(a.movedim(of_a, 0), b.movedim(of_b, 0), *options), 0
 
 
 def applied(function: type[torch.autograd.Function]) -> Callable[..., Any]:
@@ -99,7 +111,7 @@ def mapped(
     b: Tensor,
     *options: Any,
 ) -> tuple[Tensor, int]:
-    """A product of each sample, stacked: what a rule for vmap returns."""
+    """A product of each sample, one after the other, stacked: what a rule for vmap returns."""
     if info.batch_size == 0:
         return _no_products(apply, in_dims, a, b, *options), 0
     samples = zip(

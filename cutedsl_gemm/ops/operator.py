@@ -13,7 +13,7 @@ from torch.compiler import is_dynamo_compiling
 
 from cutedsl_gemm.calls.call import Tile, call, check_flag
 from cutedsl_gemm.calls.signature import Options
-from cutedsl_gemm.inputs.checks import check_extents, check_operands
+from cutedsl_gemm.inputs.checks import check_extents, check_matrices_or_batches
 from cutedsl_gemm.inputs.tensors import device_of
 from cutedsl_gemm.ops.derivatives import NO_GRADIENT, gradients, save
 from cutedsl_gemm.ops.library import register_flops
@@ -64,7 +64,7 @@ def by_torch(a: Tensor, b: Tensor, out: Tensor | None, options: Options) -> Tens
     """
     check_by_torch(a, b, options)
     with torch.autocast(a.device.type, enabled=False):
-        return torch.mm(a, b) if out is None else torch.mm(a, b, out=out)
+        return torch.matmul(a, b) if out is None else torch.matmul(a, b, out=out)
 
 
 def check_given(a: Tensor, b: Tensor, options: Options) -> None:
@@ -74,7 +74,7 @@ def check_given(a: Tensor, b: Tensor, options: Options) -> None:
     """
     check_flag("tune", options.tune)
     check_flag("invariant", options.invariant)
-    check_operands(a, b, named(options.kernel, device_of(a)).requirements.with_meta)
+    check_matrices_or_batches(a, b, named(options.kernel, device_of(a)).requirements.with_meta)
 
 
 def check_by_torch(a: Tensor, b: Tensor, options: Options) -> None:
@@ -98,7 +98,7 @@ def _check(
 ) -> None:
     optional_tile(tile)
     a, b = (torch.empty(16, 16, dtype=dtype, device="meta") for dtype in dtypes)
-    check_operands(a, b, named(kernel, device).requirements.with_meta)
+    check_matrices_or_batches(a, b, named(kernel, device).requirements.with_meta)
 
 
 @torch.library.custom_op("cutedsl_gemm::gemm", mutates_args=())
@@ -136,8 +136,8 @@ def _fake(
     invariant: bool = False,
 ) -> Tensor:
     optional_tile(tile)
-    check_operands(a, b, named(kernel, a.device).requirements.with_meta)
-    return a.new_empty(a.shape[0], b.shape[1])
+    check_matrices_or_batches(a, b, named(kernel, a.device).requirements.with_meta)
+    return a.new_empty(*a.shape[:-1], b.shape[-1])
 
 
 @_writing.register_fake
@@ -168,10 +168,14 @@ _allocating.register_autograd(_backward, setup_context=_setup_context)
 def flops(a: torch.Size, b: torch.Size, *_: Any, **__: Any) -> int:
     """What torch's FlopCounterMode counts: the products of A (…, K) with all matrices of B.
 
+    If both are batches, the products of each pair of matrices.
+
     >>> flops(torch.Size((4, 8)), torch.Size((2, 8, 16)))
     2048
+    >>> flops(torch.Size((2, 4, 8)), torch.Size((2, 8, 16)))
+    2048
     """
-    return 2 * a[:-1].numel() * b.numel()
+    return 2 * a[:-1].numel() * b[-2 if len(a) == len(b) == 3 else 0 :].numel()
 
 
 register_flops(flops, torch.ops.cutedsl_gemm.gemm, torch.ops.cutedsl_gemm.gemm_out)

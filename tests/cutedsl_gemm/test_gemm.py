@@ -262,7 +262,7 @@ TYPE_ERRORS = [
     ),
 ]
 VALUE_ERRORS = [
-    (lambda: gemm(A[None], B), r"a has shape \(1, 16, 32\): it must have two dimensions"),
+    (lambda: gemm(A[None], B), r"b has shape \(32, 24\): it must have three dimensions, as a has"),
     (lambda: gemm(A[0], B), "it must have two dimensions"),
     (lambda: gemm(A, matrix(24, 32)), r"a has shape \(16, 32\) and b \(24, 32\): a must have"),
     (

@@ -248,14 +248,27 @@ def as_torch(name, mesh_shape, sizes, pairs=PAIRS):
             raise AssertionError(f"{name} of {a} and {b}") from error
 
 
+def batch_as_torch(mesh_shape, count, pairs):
+    """A batch of `count` products, by gemm as by torch.bmm."""
+    small_tiles()
+    mesh = init_device_mesh("cpu", mesh_shape)
+    tensors = draw(count, 8, 32, seed=1), draw(count, 32, 16, seed=2)
+    for a, b in pairs:
+        against_torch(gemm, torch.bmm, tensors, (a, b), mesh)
+
+
 def each_as_torch(mesh_shape, sizes):
     for name in FUNCTIONS:
         as_torch(name, mesh_shape, sizes)
+    places = R, *map(Shard, range(3))
+    batch_as_torch(mesh_shape, sizes[0], product(places, repeat=2))
 
 
 def typical():
     for name in ("gemm", "converted, no bias", "gelu"):
         as_torch(name, (2,), (8, 16, 32), TYPICAL)
+    matrices, columns, rows = map(Shard, (0, 2, 1))  # columns of a and rows of b are K
+    batch_as_torch((2,), 4, [(matrices, matrices), (rows, R), (R, columns), (columns, rows)])
     options_and_refusals()
 
 

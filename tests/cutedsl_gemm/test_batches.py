@@ -1,0 +1,195 @@
+"""gemm of batches: a (L, M, K) · b (L, K, N), as torch.bmm gives it."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import func
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from cutedsl_gemm import explain, gemm, plan_for
+from cutedsl_gemm.kernels.sm90.panel_plan import PanelPlan
+
+
+def draw(*shape):
+    """Integers, whose products are exact."""
+    return torch.randint(-2, 3, shape).bfloat16()
+
+
+def product(a, b):
+    return (a.float() @ b.float()).bfloat16()
+
+
+A, B = draw(3, 40, 64), draw(3, 64, 96)
+
+
+@pytest.fixture
+def executed(monkeypatch):
+    """The plans that were executed."""
+    plans, execute = [], PanelPlan.execute
+
+    def recorded(plan, *args, **kwargs):
+        plans.append(plan)
+        execute(plan, *args, **kwargs)
+
+    monkeypatch.setattr(PanelPlan, "execute", recorded)
+    monkeypatch.setattr("cutedsl_gemm.calls.call._calls", {})  # which have the former one
+    return plans
+
+
+extents = st.integers(0, 5), st.integers(0, 70), st.integers(0, 70), st.integers(0, 70)
+padding = st.sampled_from((0, 1, 8))
+orders = st.permutations(range(3))
+
+
+@st.composite
+def batches(draws, shape):
+    """A tensor of this shape: its modes in any order in memory, its rows padded."""
+    order = draws(orders)
+    memory = [shape[mode] for mode in order]
+    memory[-1] += draws(padding)
+    whole = draw(*memory)[..., : shape[order[-1]]]
+    return whole.permute([order.index(mode) for mode in range(3)])
+
+
+@given(st.data(), *extents)
+def test_any_batch_is_multiplied(data, count, m, n, k):
+    a, b, out = (data.draw(batches(s)) for s in ((count, m, k), (count, k, n), (count, m, n)))
+    given = gemm(a, b)
+    assert torch.equal(given, product(a, b))
+    assert given.is_contiguous()
+    assert gemm(a, b, out=out) is out
+    assert torch.equal(out, given)
+
+
+def of_columns():
+    return draw(3, 96, 64).mT
+
+
+def between_others():
+    return draw(64, 3, 200)[:, :, 8:104].transpose(0, 1)
+
+
+def rows_of_33():
+    return draw(3, 33, 64)[:, :32].mT
+
+
+@pytest.mark.parametrize("b", [B, of_columns(), between_others(), rows_of_33()])
+def test_one_kernel_computes_what_it_can_read_in_place(executed, b):
+    assert torch.equal(gemm(A, b), product(A, b))
+    assert [plan.batched for plan in executed] == [True]
+    assert plan_for(A, b) == executed[0]
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (A, draw(3, 64, 33)),  # TMA stores no rows of 66 bytes
+        (draw(3, 40, 66)[:, :, 2:], B),  # rows start at odd multiples of 4 bytes
+        (draw(40, 64).expand(3, 40, 64), B),  # TMA takes no stride of 0
+        (draw(3, 40, 128)[:, :, ::2], B),
+        (A[:1], B[:1]),
+    ],
+)
+def test_other_batches_are_computed_one_by_one(executed, a, b):
+    assert torch.equal(gemm(a, b), product(a, b))
+    assert [plan.batched for plan in executed] == [False] * len(a)
+
+
+def test_a_result_is_stored_in_place_or_one_by_one(executed):
+    for out, batched in ((draw(40, 3, 96).transpose(0, 1), True), (draw(3, 96, 40).mT, False)):
+        executed.clear()
+        gemm(A, B, out=out)
+        assert torch.equal(out, product(A, B))
+        assert {plan.batched for plan in executed} == {batched}
+
+
+def test_a_batch_takes_a_tile_and_is_invariant_if_asked(executed):
+    assert torch.equal(gemm(A, B, tile=(64, 64, 64)), product(A, B))
+    assert executed.pop().tile == (64, 64, 64)
+    a, b = torch.randn(4, 90, 200).bfloat16(), torch.randn(4, 200, 64).bfloat16()
+    whole = gemm(a, b, invariant=True)
+    assert torch.equal(gemm(a[:, 7:8], b, invariant=True)[:, 0], whole[:, 7])
+    assert torch.equal(gemm(a[1], b[1], invariant=True), whole[1])
+
+
+@pytest.mark.parametrize("needed", [(True, True), (True, False), (False, True)])
+@pytest.mark.parametrize("b", [B, of_columns()])
+def test_gradients_are_batches_too(executed, b, needed):
+    grad = draw(3, 40, 96)
+    found = []
+    for multiply, dtype in ((gemm, torch.bfloat16), (torch.bmm, torch.float32)):
+        given = [x.to(dtype).requires_grad_(each) for x, each in zip((A, b), needed, strict=True)]
+        asked = [x for x in given if x.requires_grad]
+        made = torch.autograd.grad(multiply(*given), asked, grad.to(dtype))
+        found.append([each.bfloat16() for each in made])
+    assert all(map(torch.equal, *found))
+    assert [plan.batched for plan in executed] == [True] * (1 + sum(needed))
+
+
+def test_vmap_of_matrices_is_a_batch_or_one_product(executed):
+    cases = (
+        ((0, 0), A, B),
+        ((2, 1), A.movedim(0, 2), B.transpose(0, 1)),
+        ((0, None), A, B[0]),
+        ((None, 0), A[0], B),
+    )
+    for dims, a, b in cases:
+        executed.clear()
+        assert torch.equal(func.vmap(gemm, dims)(a, b), product(*_stacked(dims, a, b)))
+        assert len(executed) == 1
+    twice = draw(2, 3, 40, 64), draw(2, 3, 64, 32)
+    assert torch.equal(func.vmap(func.vmap(gemm))(*twice), product(*twice))
+    assert torch.equal(func.vmap(gemm)(*twice), product(*twice))
+
+
+def _stacked(dims, *tensors):
+    pairs = zip(tensors, dims, strict=True)
+    return [each if dim is None else each.movedim(dim, 0) for each, dim in pairs]
+
+
+def test_torch_traces_a_batch_as_one_operator():
+    compiled = torch.compile(gemm, backend="aot_eager", fullgraph=True, dynamic=True)
+    for a, b in ((A, B), (draw(4, 24, 72), draw(4, 72, 16))):
+        assert torch.equal(compiled(a, b), product(a, b))
+        assert gemm(a.to("meta"), b.to("meta")).shape == product(a, b).shape
+    with FakeTensorMode() as mode:
+        assert gemm(mode.from_tensor(A), mode.from_tensor(B)).shape == (3, 40, 96)
+    with FlopCounterMode(display=False) as counter:
+        gemm(A, B)
+    assert counter.get_total_flops() == 2 * 3 * 40 * 64 * 96
+    torch.library.opcheck(torch.ops.cutedsl_gemm.gemm.default, (A, B, None, None, False, False))
+
+
+def test_explain_says_whether_one_kernel_computes_a_batch():
+    lines = explain(A, B).splitlines()
+    assert lines[0] == "problem      C (3, 40, 96) = A (3, 40, 64) · B (3, 64, 96), bfloat16"
+    assert any(line.startswith("tiles") and " × 3 = " in line for line in lines)
+    first, second, *_ = explain(A, draw(3, 64, 33)).splitlines()
+    assert first.startswith("batch        3 products, one after the other: TMA cannot")
+    assert second == "problem      C (40, 33) = A (40, 64) · B (64, 33), bfloat16"
+    assert explain(A[:0], B[:0]) == "choice       no kernel: the batch is empty"
+    assert plan_for(A, draw(3, 64, 33)) == plan_for(A[0], draw(64, 33))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: gemm(A, B[0]), r"b has shape \(64, 96\): it must have three dimensions, as a has"),
+        (lambda: gemm(A[0], B), r"b has shape \(3, 64, 96\): it must have two dimensions"),
+        (lambda: gemm(A[None], B), r"a has shape \(1, 3, 40, 64\): it must have two dimensions"),
+        (lambda: gemm(A, B[:2]), "batches must have equally many matrices"),
+        (lambda: gemm(A, B[:, :8]), "a must have as many columns as b has rows"),
+        (lambda: gemm(A, B, kernel="sm80_mma"), "kernel is 'sm80_mma', and a is a batch"),
+        (lambda: gemm(A, B, epilogue=torch.relu), "a batch takes no epilogue"),
+        (lambda: gemm(A, B, out=draw(40, 96).expand(3, 40, 96)), "elements share memory"),
+        (lambda: gemm(A, B, out=draw(3, 96, 40)), r"out has shape .*: it must be \(3, 40, 96\)"),
+        (lambda: gemm(A, A.mT, out=A[..., :40]), "out shares memory with a"),
+        (lambda: plan_for(A[:, :0], B), "M, N, K"),
+        (lambda: plan_for(A, B, kernel="sm90_pingpong"), "kernel is 'sm90_pingpong', and a is"),
+    ],
+)
+def test_what_a_batch_does_not_take_gets_a_message(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
