@@ -11,12 +11,15 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from cutedsl_gemm.command_line import (
+    BATCHES,
     DECODE,
     DRAWN,
     EPILOGUES,
     GATHERED,
     HOST,
     LISTED,
+    ODD,
+    OF_DRAWN,
     RANDOM,
     parser,
 )
@@ -182,12 +185,13 @@ def run_bench(options: argparse.Namespace) -> None:
     if options.sustained and options.shapes in (*DRAWN, *LISTED):
         raise Refused(f"--sustained is for named shapes; omit it with --shapes {options.shapes}")
     if given and options.shapes not in DRAWN:
-        raise Refused(f"--{next(iter(given))} is for --shapes {' or '.join(DRAWN)}")
+        raise Refused(f"--{next(iter(given))} is for --shapes {OF_DRAWN}")
     if options.shapes in DRAWN:
-        from cutedsl_gemm.measure import distribution, odd_shapes, random_shapes
+        from cutedsl_gemm.measure import batches, distribution, odd_shapes, random_shapes
 
-        drawn = random_shapes if options.shapes == RANDOM else odd_shapes
-        distribution.main(drawn.POPULATION, **given, file=options.csv, drawing=options.plot)
+        drawn: Any = {RANDOM: random_shapes, ODD: odd_shapes, BATCHES: batches}
+        population = drawn[options.shapes].POPULATION
+        distribution.main(population, **given, file=options.csv, drawing=options.plot)
     elif options.shapes in LISTED:
         from cutedsl_gemm.measure import decode, epilogues, gathered, host
 

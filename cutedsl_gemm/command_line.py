@@ -12,9 +12,10 @@ from layouts import __version__
 from layouts.errors import did_you_mean
 
 SHAPES = "sweep", "curve", "squares", "weights", "split"  # bench.SHAPES, without importing torch
-RANDOM, ODD, DECODE, EPILOGUES = "random", "odd", "decode", "epilogues"
-GATHERED, HOST = "gathered", "host"
-DRAWN = RANDOM, ODD  # whose shapes are drawn
+RANDOM, ODD, BATCHES = "random", "odd", "batches"
+DECODE, EPILOGUES, GATHERED, HOST = "decode", "epilogues", "gathered", "host"
+DRAWN = RANDOM, ODD, BATCHES  # whose shapes are drawn
+OF_DRAWN = f"{RANDOM}, {ODD} or {BATCHES}"
 LISTED = DECODE, EPILOGUES, GATHERED, HOST  # of a table of their own
 DRAWINGS = ".svg", ".png", ".pdf"
 DTYPES = "bfloat16", "float16", "float32"
@@ -86,13 +87,13 @@ def _explain(explain: argparse.ArgumentParser) -> None:
 def _bench(bench: argparse.ArgumentParser) -> None:
     add = bench.add_argument
     add("--shapes", choices=(*SHAPES, *DRAWN, *LISTED), default="sweep", help="default: sweep")
-    add("--seed", type=int, metavar="S", help=f"of --shapes {' or '.join(DRAWN)}")
+    add("--seed", type=int, metavar="S", help=f"of --shapes {OF_DRAWN}")
     add("--count", type=positive, metavar="N", help="how many of these shapes to draw")
     add(
         "--invariant",
         action="store_true",
         default=None,
-        help=f"of --shapes {' or '.join(DRAWN)}: gemm(…, invariant=True)",
+        help=f"of --shapes {OF_DRAWN}: gemm(…, invariant=True)",
     )
     add("--sustained", action="store_true", help="at the power limit, not in bursts")
     add("--csv", type=file, metavar="FILE", help="also write the table to FILE")

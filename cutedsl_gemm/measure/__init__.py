@@ -2,7 +2,7 @@
 
 bench          gemm beside torch.mm, quack and Triton
   providers, triton_gemm                     those that it compares
-  distribution, random_shapes, odd_shapes    many shapes
+  distribution, random_shapes, odd_shapes, batches   many shapes
   decode, epilogues, layers, gathered        few rows; epilogues; several GPUs
   host                                       host time of a call
   accuracy                                   the error of a result, compared with float64

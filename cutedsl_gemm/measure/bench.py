@@ -114,9 +114,9 @@ def _times(runs: dict[str, Launch], launches: int, sustained: bool) -> dict[str,
     return {name: statistics.median(found) for name, found in times.items()}
 
 
-def normal(rows: int, columns: int) -> Tensor:
-    """A random normal matrix (rows, columns) in bfloat16, row-major, on the GPU."""
-    return torch.randn(rows, columns, device="cuda").to(torch.bfloat16)
+def normal(*extents: int) -> Tensor:
+    """A random normal tensor in bfloat16, contiguous, on the GPU."""
+    return torch.randn(extents, device="cuda").to(torch.bfloat16)
 
 
 def check(name: str, mnk: Shape, out: Tensor, expected: Tensor) -> None:

@@ -20,7 +20,7 @@ from rich.table import Table
 from torch import Tensor
 
 from cutedsl_gemm.api import gemm
-from cutedsl_gemm.inputs.tensors import problem_of
+from cutedsl_gemm.inputs.tensors import problem_of, problem_of_batch
 from cutedsl_gemm.kernels.compile.progress import track
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.measure.bench import check, machine, normal
@@ -39,20 +39,30 @@ WORST = 20  # shapes that are listed
 
 
 class Product(NamedTuple):
-    """(M, N, K), and along which mode B (K, N) is contiguous; A (M, K) is row-major."""
+    """(M, N, K), and along which mode B (K, N) is contiguous; A (M, K) is row-major.
+
+    Or a batch of such products.
+    """
 
     mnk: Shape
     b_major: Literal["K", "N"] = "K"
+    batch: int = 1
 
-    def operands(self, matrix: Callable[[int, int], Tensor]) -> tuple[Tensor, Tensor]:
-        """A and B; `matrix` makes a row-major one."""
-        m, n, k = self.mnk
-        return matrix(m, k), matrix(n, k).mT if self.b_major == "K" else matrix(k, n)
+    def operands(self, dense: Callable[..., Tensor]) -> tuple[Tensor, Tensor]:
+        """A and B; `dense` makes a contiguous tensor of these extents."""
+        (m, n, k), batch = self.mnk, (self.batch,) if self.batch > 1 else ()
+        b = dense(*batch, n, k).mT if self.b_major == "K" else dense(*batch, k, n)
+        return dense(*batch, m, k), b
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions."""
+        return 2 * self.batch * math.prod(self.mnk)
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Seconds of torch.mm and of gemm for one product, and gemm's candidate plan."""
+    """Seconds of torch.mm, or torch.bmm, and of gemm for one product, and gemm's candidate plan."""
 
     product: Product
     cublas: float
@@ -84,7 +94,7 @@ class Population:
 def few_tiles(product: Product) -> bool:
     """Whether tiles of 128×128 are fewer than the multiprocessors."""
     m, n, _ = product.mnk
-    return math.ceil(m / 128) * math.ceil(n / 128) < SMS
+    return product.batch * math.ceil(m / 128) * math.ceil(n / 128) < SMS
 
 
 def few_rows(product: Product) -> bool:
@@ -124,16 +134,18 @@ def plan_of(product: Product, invariant: bool = False) -> Sm90Plan:
     """The plan that gemm runs; operands that TMA cannot read count as their aligned copies."""
     empty = partial(torch.empty, dtype=torch.bfloat16)  # on the CPU, where it takes no memory
     a, b = product.operands(empty)
+    if product.batch > 1:
+        return choose(problem_of_batch(a, b, invariant=invariant))
     return choose(problem_of(a, b, invariant=invariant, on_copies=True))
 
 
 def _seconds(product: Product, invariant: bool) -> list[float]:
-    """Seconds per launch of torch.mm and of gemm."""
+    """Seconds per launch of torch.mm, or torch.bmm, and of gemm."""
     a, b = product.operands(normal)
     expected = (a @ b).float()
     outs = [torch.full_like(expected, torch.nan, dtype=a.dtype) for _ in range(2)]
     launches: list[Launch] = [
-        partial(torch.mm, a, b, out=outs[0]),
+        partial(torch.mm if product.batch == 1 else torch.bmm, a, b, out=outs[0]),
         partial(gemm, a, b, out=outs[1], invariant=invariant),
     ]
     for launch in launches:
@@ -178,12 +190,13 @@ def summary(samples: Sequence[Sample], classes: Classes, title: str) -> Table:
 def listed(samples: Sequence[Sample], title: str) -> Table:
     """A row for each sample."""
     shown = Table(title=title)
-    for head in ("M", "N", "K", "B", "torch.mm, µs", "gemm, µs", "ratio", "plan"):
+    for head in ("L", "M", "N", "K", "B", "torch.mm, µs", "gemm, µs", "ratio", "plan"):
         shown.add_column(head, justify="left" if head == "plan" else "right")
     for each in samples:
-        mnk, b_major = each.product
+        mnk, b_major, batch = each.product
         times = (f"{1e6 * seconds:.1f}" for seconds in (each.cublas, each.ours))
-        shown.add_row(*map(str, mnk), f"{b_major}-major", *times, f"{each.ratio:.3f}", each.plan)
+        extents = map(str, (batch, *mnk))
+        shown.add_row(*extents, f"{b_major}-major", *times, f"{each.ratio:.3f}", each.plan)
     return shown
 
 
@@ -194,13 +207,13 @@ def worst(samples: Sequence[Sample]) -> Table:
 
 
 def write(samples: Sequence[Sample], file: Path) -> None:
-    """The samples as CSV: M, N, K, B's major, microseconds of both providers, gemm's plan."""
+    """The samples as CSV: L, M, N, K, B's major, microseconds of both providers, gemm's plan."""
     rows = []
     for each in samples:
-        mnk, b_major = each.product
+        mnk, b_major, batch = each.product
         times = (f"{1e6 * seconds:.2f}" for seconds in (each.cublas, each.ours))
-        rows.append((*mnk, f"{b_major}-major", *times, each.plan))
-    write_csv(file, ("M", "N", "K", "B", f"{CUBLAS}, µs", f"{OURS}, µs", "plan"), rows)
+        rows.append((batch, *mnk, f"{b_major}-major", *times, each.plan))
+    write_csv(file, ("L", "M", "N", "K", "B", f"{CUBLAS}, µs", f"{OURS}, µs", "plan"), rows)
 
 
 def plot(samples: Sequence[Sample], colours: Classes, title: str, file: Path) -> None:
@@ -225,11 +238,11 @@ def plot(samples: Sequence[Sample], colours: Classes, title: str, file: Path) ->
                 "facecolors": "none" if hollow else colour,
                 "label": name + (", few tiles" if hollow else ""),
             }
-            flops = [2 * math.prod(each.product.mnk) for each in drawn]
+            flops = [each.product.flops for each in drawn]
             axes.scatter(flops, [each.ratio for each in drawn], s=16, **style)
     axes.axhline(1, color="black", linewidth=1)
     axes.set_xscale("log")
-    axes.set_xlabel("2·M·N·K, flops")
+    axes.set_xlabel("2·L·M·N·K, flops")
     axes.set_ylabel(f"speed of {OURS} / speed of {CUBLAS}")
     axes.set_title(title, fontsize=10)
     axes.grid(alpha=0.3)

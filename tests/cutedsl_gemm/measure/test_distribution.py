@@ -10,7 +10,7 @@ import torch
 from rich.console import Console
 
 from cutedsl_gemm import __main__, plan_for
-from cutedsl_gemm.measure import distribution, odd_shapes, random_shapes
+from cutedsl_gemm.measure import batches, distribution, odd_shapes, random_shapes
 from cutedsl_gemm.measure.distribution import Product, Sample, percentile
 from cutedsl_gemm.measure.random_shapes import CLASSES, LINES, draw, line_bytes
 
@@ -38,13 +38,23 @@ def test_shapes_are_log_uniform_multiples_of_eight():
 def test_odd_shapes_have_rows_that_tma_cannot_read_or_store():
     products = odd_shapes.draw(1000, seed=7)
     assert products == odd_shapes.draw(1000, seed=7) != odd_shapes.draw(1000, seed=8)
-    for (m, n, k), _ in products:
+    for (m, n, k), _, batch in products:
+        assert batch == 1
         assert min(m, n, k) >= 64
         assert max(m, n, k) <= 8192
         assert n % 8 or k % 8
         assert 2 * m * n * k >= 1e9
-    k_major = sum(b_major == "K" for _, b_major in products)
+    k_major = sum(each.b_major == "K" for each in products)
     assert k_major == pytest.approx(500, rel=0.1)
+
+
+def test_batches_have_rows_that_tma_reads_and_stores():
+    products = batches.draw(1000, seed=7)
+    assert products == batches.draw(1000, seed=7) != batches.draw(1000, seed=8)
+    for each in products:
+        assert all(extent % 8 == 0 and 16 <= extent <= 4096 for extent in each.mnk)
+        assert 2 <= each.batch <= 256
+        assert each.flops >= 1e8
 
 
 @pytest.mark.parametrize("b_major", ["K", "N"])
@@ -52,10 +62,14 @@ def test_the_operands_of_a_product_are_contiguous_along_its_majors(b_major):
     a, b = Product((2, 3, 5), b_major).operands(EMPTY)
     assert (a.shape, a.stride()) == ((2, 5), (5, 1))
     assert (b.shape, b.stride()) == ((5, 3), (1, 5) if b_major == "K" else (3, 1))
+    a, b = Product((2, 3, 5), b_major, 4).operands(EMPTY)
+    assert (a.shape, b.shape) == ((4, 2, 5), (4, 5, 3))
+    assert b.stride() == ((15, 1, 5) if b_major == "K" else (15, 3, 1))
 
 
 def test_the_plan_that_is_named_is_the_one_that_gemm_runs():
-    for product in (*random_shapes.products(9, seed=3), *odd_shapes.NAMED):
+    drawn = *random_shapes.products(9, seed=3), *odd_shapes.NAMED, *batches.draw(9, seed=3)
+    for product in drawn:
         for invariant in (False, True):
             ran = plan_for(*product.operands(EMPTY), invariant=invariant)
             assert distribution.plan_of(product, invariant) == ran
@@ -107,7 +121,7 @@ def test_a_class_without_samples_has_no_row_and_slow_shapes_are_counted():
 
 
 def test_each_product_has_one_colour_of_the_plot():
-    for population in (random_shapes.POPULATION, odd_shapes.POPULATION):
+    for population in (each.POPULATION for each in (random_shapes, odd_shapes, batches)):
         colours = [population.classes[name] for name in population.colours]
         for product in (*population.named, *population.draw(100, 1)):
             assert sum(belongs(product) for belongs in colours) == 1
@@ -116,23 +130,25 @@ def test_each_product_has_one_colour_of_the_plot():
 def test_the_worst_come_first():
     rows = shown(distribution.worst(SAMPLES))
     assert len(rows) == distribution.WORST
-    assert rows[0] == ["64", "4096", "64", "K-major", "10.0", "10.0", "1.000", "plan 1"]
-    assert [float(row[6]) for row in rows] == [*range(1, 21)]
+    assert rows[0] == ["1", "64", "4096", "64", "K-major", "10.0", "10.0", "1.000", "plan 1"]
+    assert [float(row[7]) for row in rows] == [*range(1, 21)]
 
 
 def test_the_csv_has_a_row_for_each_shape(tmp_path):
     distribution.write(SAMPLES, tmp_path / "table.csv")
     first, *others = csv.DictReader((tmp_path / "table.csv").read_text().splitlines())
     assert first == (
-        {"M": "64", "N": "4096", "K": "64", "B": "K-major"}
+        {"L": "1", "M": "64", "N": "4096", "K": "64", "B": "K-major"}
         | {"torch.mm, µs": "10.00", "gemm, µs": "10.00", "plan": "plan 1"}
     )
     assert len(others) == 39
 
 
-@pytest.mark.parametrize("shapes", ["random", "odd"])
+@pytest.mark.parametrize(
+    ("shapes", "drawn"), [("random", random_shapes), ("odd", odd_shapes), ("batches", batches)]
+)
 def test_named_shapes_are_listed_first_and_do_not_count_in_the_distribution(
-    monkeypatch, capsys, tmp_path, shapes
+    monkeypatch, capsys, tmp_path, shapes, drawn
 ):
     pytest.importorskip("matplotlib")
     files = tmp_path / "table.csv", tmp_path / "plot.svg"
@@ -149,12 +165,13 @@ def test_named_shapes_are_listed_first_and_do_not_count_in_the_distribution(
     monkeypatch.setattr(distribution, "_seconds", timed)
     monkeypatch.setattr(sys, "argv", ["cutedsl_gemm", "bench", *words])
     __main__.main()
-    named = len(odd_shapes.NAMED) if shapes == "odd" else 0
+    named = len(drawn.POPULATION.named)
     assert len(calls) == named + 2
     assert 0 < len(compiled) <= len(calls)
     rows = rows_of(capsys.readouterr().out)
-    if named:
-        assert [(int(row[1]), row[3]) for row in rows[:2]] == [(2047, "N-major"), (2047, "K-major")]
+    for row, product in zip(rows, drawn.POPULATION.named, strict=False):
+        assert [int(each) for each in row[:4]] == [product.batch, *product.mnk]
+        assert row[4] == f"{product.b_major}-major"
     assert next(row[1:3] for row in rows if row[0] == "all") == ["2", f"{2 ** (named + 1.5):.3f}"]
     assert len(files[0].read_text().splitlines()) == 1 + len(calls)
     assert files[1].read_text().startswith("<?xml")
@@ -169,9 +186,9 @@ def test_named_shapes_are_listed_first_and_do_not_count_in_the_distribution(
         (["--shapes", "decode", "--plot", "x.svg"], "--plot does not draw --shapes decode"),
         (["--shapes", "epilogues", "--sustained"], "omit it with --shapes epilogues"),
         (["--shapes", "epilogues", "--plot", "x.svg"], "does not draw --shapes epilogues"),
-        (["--seed", "3"], "--seed is for --shapes random or odd"),
-        (["--shapes", "squares", "--count", "3"], "--count is for --shapes random or odd"),
-        (["--invariant"], "--invariant is for --shapes random or odd"),
+        (["--seed", "3"], "--seed is for --shapes random, odd or batches"),
+        (["--shapes", "squares", "--count", "3"], "--count is for --shapes random, odd or batches"),
+        (["--invariant"], "--invariant is for --shapes random, odd or batches"),
         (["--shapes", "random", "--count", "0"], "'0' must be a positive integer"),
     ],
 )
