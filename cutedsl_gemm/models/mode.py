@@ -18,15 +18,17 @@ from torch.overrides import TorchFunctionMode
 
 from cutedsl_gemm.inputs.views import transposed
 from cutedsl_gemm.models.faster import by_gemm, is_known
+from cutedsl_gemm.models.faster_batch import batch_by_gemm
 
 
 class enabled(TorchFunctionMode):
     """A context in which torch's linear, mm, addmm, matmul and bmm run on gemm where it is faster.
 
     See `convert` for the products that torch still computes. torch also computes calls with out,
-    alpha or beta, products inside other operators, such as einsum and attention, and batches,
-    unless all have one right-hand matrix. The context holds for the thread that enters it. The
-    gradients of what ran on gemm are computed in the same way, even after the context.
+    alpha or beta, products inside other operators, such as einsum and attention, and batches in
+    compiled graphs, unless all have one right-hand matrix. The context holds for the thread that
+    enters it. The gradients of what ran on gemm are computed in the same way, even after the
+    context.
 
     >>> a, b = torch.ones(4, 16), torch.ones(16, 8)
     >>> with enabled():
@@ -84,6 +86,13 @@ def _bmm(a: Any, b: Any) -> Tensor | None:
     return _matmul(a, b)
 
 
+def _batch(a: Any, b: Any) -> Tensor | None:
+    """The products of two batches of three modes."""
+    if a.ndim != 3 or b.ndim != 3 or a.is_nested or b.is_nested:
+        return None
+    return batch_by_gemm(a, b)
+
+
 def _matmul(a: Any, b: Any) -> Tensor | None:
     """One product, of all rows, if all matrices of a are multiplied by one b."""
     if not is_known(a) or not is_known(b) or b.ndim < 2:
@@ -94,7 +103,7 @@ def _matmul(a: Any, b: Any) -> Tensor | None:
         return None
     batches = zip(b.shape[:-2], b.stride()[:-2], a.shape[-b.ndim : -2], strict=True)
     if b.numel() == 0 or any(n != 1 and (step or n != of_a) for n, step, of_a in batches):
-        return None
+        return _batch(a, b)
     if torch.is_grad_enabled() and b.requires_grad and max(b.shape[:-2]) > 1:
         return None  # the gradient of b differs per matrix; gemm would give all of it to one
     return by_gemm(a, transposed(b[(0,) * (b.ndim - 2)]))

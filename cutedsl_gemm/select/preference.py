@@ -10,6 +10,7 @@ from cutedsl_gemm.select.model import best, estimate
 
 FEW_ROWS = 256  # decoding: gemm streams the weights as fast as torch.mm does
 LONG_K = 3000
+MANY_OF_BATCH, SOME_OF_BATCH, SHORT_K_OF_BATCH = 128, 32, 512
 
 
 @lru_cache(REMEMBERED)
@@ -28,3 +29,16 @@ def beats_torch(m: int, n: int, k: int) -> bool:
     problem = Problem.dense(m, n, k)
     found = estimate(problem, best(problem))
     return found.waves > 1 or found.candidate.splits > 1
+
+
+def batch_beats_torch(m: int, n: int, k: int) -> bool:
+    """Whether gemm is expected to be at least as fast as torch.bmm on Hopper, at these extents.
+
+    It is on average where M and N are 128 or more; and where they exceed 32, if K is at most 512.
+    By eye, from 98 batches on an H200 (docs/performance/notebook.md, "Batches").
+
+    >>> [batch_beats_torch(*mnk) for mnk in ((1024, 1024, 1024), (64, 4096, 128), (64, 5760, 2880))]
+    [True, True, False]
+    """
+    least = min(m, n)
+    return least >= MANY_OF_BATCH or (least > SOME_OF_BATCH and k <= SHORT_K_OF_BATCH)

@@ -1,0 +1,59 @@
+"""torch.bmm, by gemm where it is expected to be at least as fast, and by torch elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.compiler import is_dynamo_compiling
+
+from cutedsl_gemm.api import gemm
+from cutedsl_gemm.inputs.remember import remember
+from cutedsl_gemm.inputs.tensors import DENSE, at_once
+from cutedsl_gemm.inputs.transforms import transformed
+from cutedsl_gemm.layers.linear_calls import extents, needs_gradients
+from cutedsl_gemm.models import faster
+from cutedsl_gemm.select.preference import batch_beats_torch
+
+_suited: dict[Any, bool] = {}
+
+
+def batch_by_gemm(a: Tensor, b: Tensor) -> Tensor | None:
+    """a (L, M, K) · b (L, K, N) by gemm; None if torch is to compute it.
+
+    None as `faster.by_gemm` gives it, in compiled graphs, and for batches that no kernel reads and
+    stores in place.
+    """
+    if torch._C._is_any_autocast_enabled():
+        tensors = faster.autocast(a, b)
+        if tensors is None:
+            return None
+        a, b = tensors
+    if transformed() or is_dynamo_compiling() or torch._C._is_tracing():
+        return None
+    if type(a) not in DENSE or type(b) not in DENSE or a.is_neg() or b.is_neg():
+        return None
+    if needs_gradients(a, b, None) and a.numel() * b.shape[-1] < faster.LEAST_TRAINED:
+        return None
+    if a.layout != torch.strided or b.layout != torch.strided:
+        return None
+    # fmt: off
+    signature = (
+        a.shape, a.stride(), b.shape, b.stride(), a.dtype, b.dtype, a.get_device(), b.get_device(),
+    )
+    # fmt: on
+    suited = _suited.get(signature)
+    if suited is None:
+        suited = remember(_suited, signature, _suit(a, b))
+    return gemm(a, b) if suited else None
+
+
+def _suit(a: Tensor, b: Tensor) -> bool:
+    """Whether one kernel of gemm multiplies batches like these, expected to be as fast as torch."""
+    if len(a) != len(b) or len(a) == 0 or not faster.suits(a[0], b[0].mT, None):
+        return False
+    mnk = extents(a[0], b[0].mT)
+    if mnk is None or a.is_meta or not faster.on_hopper(a.device):
+        return False
+    return at_once(a, b) and batch_beats_torch(*mnk)
