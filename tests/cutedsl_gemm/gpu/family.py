@@ -1,6 +1,7 @@
 """Plans that cover the sm90 family, by what they have in common."""
 
 import itertools
+from dataclasses import replace
 
 from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.plan.checks import PlanError
@@ -103,6 +104,11 @@ ANYWHERE = [
     split((128, 80, 64), splits=3, c_alignment=1),
     split((64, 128, 64), "float16", "MN", "MN", splits=4, cluster=(2, 1), c_alignment=1),
     split((128, 24, 64), splits=8, swapped=True, c_alignment=1),
+]
+BATCHED = [
+    replace(plan, batched=True).check()
+    for plan in FAMILY
+    if plan.splits == 1 and plan.schedule != "single"
 ]
 TILES = [
     (pingpong, (64, 80, 64)),

@@ -7,12 +7,13 @@ import sys
 
 import torch
 from epilogues import EXACT, check, exact_plan
-from family import PERSISTENT
+from family import BATCHED, PERSISTENT
 from on_gpu import integers, poisoned, product
 
 from cutedsl_gemm.calls.copies import copy
 from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.kernels.compile import build
+from cutedsl_gemm.kernels.executor import empty_tensors
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, single, split
 from cutedsl_gemm.select.candidate import ALL_CANDIDATES
 
@@ -45,6 +46,7 @@ CASES = [
     (BY_THREADS, (1001, 1803, 392), 3, 8),
     (PERSISTENT[::3], (520, 600, 200), 0, 3),
 ]
+BATCHES = BATCHED[::4], (3, 264, 136, 200), 8  # plans, (L, M, N, K), multiprocessors
 PLANTED = pingpong((128, 64, 64), "float16", c_alignment=1)
 # (maker, epilogue) of `epilogues`
 EPILOGUES = [
@@ -60,7 +62,7 @@ EPILOGUES = [
 
 def every():
     """All plans that run."""
-    plans = [*PLANS, *BY_THREADS, *PERSISTENT[::3], PLANTED]
+    plans = [*PLANS, *BY_THREADS, *PERSISTENT[::3], *BATCHES[0], PLANTED]
     return [*dict.fromkeys([*plans, *(exact_plan(*each) for each in EPILOGUES)])]
 
 
@@ -74,6 +76,18 @@ def check_products(plans, mnk, start, sms):
         build.load(plan)(a, b, c, max(sms, plan.cluster_size))
         if not torch.equal(c, expected):
             sys.exit(f"{plan}: wrong at {mnk} on {sms} multiprocessors")
+
+
+def check_batches():
+    """Every plan's batch is exact, of matrices of the plan's majors."""
+    plans, (count, *mnk), sms = BATCHES
+    for plan in plans:
+        a, b, c = (each.cuda() for each in empty_tensors(plan, *mnk, count))
+        for each in (a, b):
+            each.copy_(integers(1, each.numel(), device="cpu").view(each.shape))
+        build.load(plan)(a, b, c, max(sms, plan.cluster_size))
+        if not torch.equal(c.cpu(), product(a.cpu(), b.cpu())):
+            sys.exit(f"{plan}: wrong")
 
 
 def check_epilogues():
@@ -123,4 +137,5 @@ if __name__ == "__main__":
     else:
         for case in CASES:
             check_products(*case)
+        check_batches()
         check_copies()
