@@ -6,5 +6,5 @@ signature   what a call with an epilogue depends on
 results     the tensors that a call returns
 run         the launch of a plan, on a GPU or through its executor
 copies      matrices to and from rows that TMA reads
-on_device   a launch on its device
+on_device   a call with its device as the current one
 """

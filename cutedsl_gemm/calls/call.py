@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.calls.copies import aligned_copies
+from cutedsl_gemm.calls.on_device import on_device
 from cutedsl_gemm.calls.run import Run, run_restrided, run_through_copy, run_transposed, runner
 from cutedsl_gemm.inputs.aliasing import check_disjoint, span_bytes
 from cutedsl_gemm.inputs.checks import (
@@ -151,11 +152,12 @@ def _make(
     else:
         plan = kernel.plan(problem, tile)
     if out is None:
-        return allocating(run(plan), requirements, allocator(a, m, n), on_copies)
-    spans = span_bytes(a), span_bytes(b), span_bytes(out)
-    if unaligned_out:
-        return writing(run(plan), replace(requirements, c_alignment=1), spans)
-    return writing(run(plan), requirements, spans, on_copies)
+        made = allocating(run(plan), requirements, allocator(a, m, n), on_copies)
+    elif unaligned_out:
+        made = writing(run(plan), replace(requirements, c_alignment=1), _spans(a, b, out))
+    else:
+        made = writing(run(plan), requirements, _spans(a, b, out), on_copies)
+    return on_device(made, a.device)
 
 
 @untraced
@@ -185,9 +187,14 @@ def _make_batch(
     plan = kernel.plan(problem_of_batch(a, b, requirements, invariant), tile)
     run = runner(kernel, requirements, plan, a.device, invariant)
     if out is None:
-        return allocating(run, requirements, allocator(a, *shape), one_by_one)
-    spans = span_bytes(a), span_bytes(b), span_bytes(out)
-    return writing(run, requirements, spans, one_by_one)
+        made = allocating(run, requirements, allocator(a, *shape), one_by_one)
+    else:
+        made = writing(run, requirements, _spans(a, b, out), one_by_one)
+    return on_device(made, a.device)
+
+
+def _spans(*tensors: Tensor) -> tuple[int, ...]:
+    return tuple(map(span_bytes, tensors))
 
 
 def check_chosen(kernel: str | None, tune: bool) -> None:
@@ -344,7 +351,7 @@ def allocating(
 def writing(
     run: Run,
     requirements: Requirements,
-    spans: tuple[int, int, int],
+    spans: tuple[int, ...],
     on_copies: Call | None = None,
 ) -> Call:
     """The call that writes into `out`, which shares no memory with a or b; see `allocating`.

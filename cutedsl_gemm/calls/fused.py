@@ -17,6 +17,7 @@ from torch import Tensor
 
 from cutedsl_gemm.calls.call import check_options, tuned_plan
 from cutedsl_gemm.calls.copies import aligned_copies
+from cutedsl_gemm.calls.on_device import on_device
 from cutedsl_gemm.calls.results import (
     Results,
     Slot,
@@ -215,9 +216,8 @@ def _planned(
 
     if not options.tune:
         return run(kernel.plan(found, options.tile))
-    scratch = tuple(empty(each, shape, a)(a) for each in epilogue.results)
-    if out is not None:
-        scratch = tuple(torch.empty_like(each) for each in out)
+    new = on_device(lambda: tuple(empty(each, shape, a)(a) for each in epilogue.results), a.device)
+    scratch = new() if out is None else tuple(torch.empty_like(each) for each in out)
 
     def launch(plan: KernelPlan) -> Callable[[], object]:
         return partial(run(plan), a, b, operands, scratch)
@@ -251,7 +251,7 @@ def _run(
             _store(partial(launch, a, b, operands), slots, results)
         return results
 
-    return call
+    return on_device(call, a.device)
 
 
 def _store(launch: Callable[[Results], None], slots: list[Slot], results: Results) -> None:

@@ -1,4 +1,4 @@
-"""A launch on its device, whichever is torch's current one."""
+"""What a call does on a GPU, whichever is torch's current one."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import Any
 import torch
 
 
-def on_device(launch: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
-    """The launch, with its device as torch's current one: a kernel runs on the stream of that.
+def on_device(call: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
+    """The call, with its device as torch's current one: of new tensors, and of kernels' streams.
 
-    If there is one device, this is the launch itself.
+    On a CPU, or if there is one GPU, this is the call itself.
     """
-    if torch.cuda.device_count() == 1:
-        return launch
+    if device.type != "cuda" or torch.cuda.device_count() == 1:
+        return call
+    current, index = torch.cuda.current_device, device.index
 
-    def launch_on_device(*arguments: Any) -> Any:
-        if torch.cuda.current_device() == device.index:
-            return launch(*arguments)
+    def call_on_device(*arguments: Any) -> Any:
+        if current() == index:
+            return call(*arguments)
         with torch.cuda.device(device):
-            return launch(*arguments)
+            return call(*arguments)
 
-    return launch_on_device
+    return call_on_device

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from cutedsl_gemm.calls.copies import copy
-from cutedsl_gemm.calls.on_device import on_device
 from cutedsl_gemm.inputs.checks import check_out
 from cutedsl_gemm.inputs.operands import Value
 from cutedsl_gemm.inputs.problem import Matrix, Requirements
@@ -80,7 +79,7 @@ def fused_runner(
         by_value = [operands[i] for i in numbers]
         compiled(a, b, *[operands[i] for i in tensors], *results, *by_value, sms)
 
-    return on_device(launch, device)
+    return launch
 
 
 @untraced
@@ -115,18 +114,17 @@ def kernel_on(
 
 
 def _launcher(kernel: Kernel, plan: KernelPlan, device: torch.device) -> Run:
-    """The compiled kernel on its device, on torch's current stream there."""
+    """The compiled kernel, on the current stream of its device, which is torch's current one."""
     compiled, sms = kernel_on(kernel, plan, device)
+    index = device.index
 
     def launch(a: Tensor, b: Tensor, out: Tensor) -> None:
         compiled(a, b, out, sms)
 
-    launch_there = on_device(launch, device)
-
     def launch_checked(a: Tensor, b: Tensor, out: Tensor) -> None:
-        if not a.device == b.device == out.device:
+        if not index == b.get_device() == out.get_device():  # that of a is in the signature
             raise ValueError("a, b and out must share a device")
-        launch_there(a, b, out)
+        compiled(a, b, out, sms)
 
     def launch_resolved(a: Tensor, b: Tensor, out: Tensor) -> None:
         check_out(out, a, b)  # refuses an out whose negative bit is set
@@ -134,7 +132,7 @@ def _launcher(kernel: Kernel, plan: KernelPlan, device: torch.device) -> Run:
 
     if kernel.family == "simt":  # float32 operands may be the imaginary half of a conjugate
         return launch_resolved
-    return launch if launch_there is launch else launch_checked
+    return launch if torch.cuda.device_count() == 1 else launch_checked
 
 
 def run_transposed(run: Run) -> Run:

@@ -1,7 +1,8 @@
 """Precompile every kernel that gemm can choose without an epilogue, on a machine without a GPU too.
 
-Kernels with an epilogue, those with a raster that only `tune=True` tries, and those for a C that
-TMA cannot store (N is not a multiple of 8, for example) are compiled when they are first needed.
+Kernels with an epilogue, those of batches, those with a raster that only `tune=True` tries, and
+those for a C that TMA cannot store (N is not a multiple of 8, for example) are compiled when they
+are first needed.
 
 The folder can be shipped: point CUTEDSL_GEMM_CACHE_DIR at it on the machine that runs the kernels.
 It may be read-only there: a process compiles for itself what the folder lacks. It serves one

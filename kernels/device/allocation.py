@@ -13,7 +13,8 @@ def allocator(
 ) -> Callable[[Tensor], Tensor]:
     """A function of a tensor on the device → a new contiguous tensor there.
 
-    On torch's current GPU it calls Inductor's function, which skips torch's dispatcher.
+    A GPU must be torch's current one, since Inductor's function, which skips torch's dispatcher,
+    allocates there.
     """
 
     def new_empty(like: Tensor) -> Tensor:
@@ -23,7 +24,4 @@ def allocator(
     if make is None or device.type != "cuda":
         return new_empty
     stride = torch.empty(shape, device="meta").stride()
-    if torch.cuda.device_count() == 1:
-        return lambda like: make(shape, stride, dtype)
-    current, index = torch.cuda.current_device, device.index
-    return lambda like: make(shape, stride, dtype) if current() == index else new_empty(like)
+    return lambda like: make(shape, stride, dtype)

@@ -87,6 +87,7 @@ def test_one_kernel_computes_what_it_can_read_in_place(executed, b):
     [
         (A, draw(3, 64, 33)),  # TMA stores no rows of 66 bytes
         (draw(3, 40, 66)[:, :, 2:], B),  # rows start at odd multiples of 4 bytes
+        (draw(8000).as_strided((3, 40, 64), (2564, 64, 1)), B),  # TMA takes no step of 5128 bytes
         (draw(40, 64).expand(3, 40, 64), B),  # TMA takes no stride of 0
         (draw(3, 40, 128)[:, :, ::2], B),
         (A[:1], B[:1]),
@@ -173,6 +174,11 @@ def test_explain_says_whether_one_kernel_computes_a_batch():
     assert plan_for(A, draw(3, 64, 33)) == plan_for(A[0], draw(64, 33))
 
 
+def one_by_one_over_itself():
+    memory = draw(4, 40, 64)
+    gemm(memory[1:], draw(3, 64, 33), out=memory[:3, :, :33])
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -186,6 +192,7 @@ def test_explain_says_whether_one_kernel_computes_a_batch():
         (lambda: gemm(A, B, out=draw(40, 96).expand(3, 40, 96)), "elements share memory"),
         (lambda: gemm(A, B, out=draw(3, 96, 40)), r"out has shape .*: it must be \(3, 40, 96\)"),
         (lambda: gemm(A, A.mT, out=A[..., :40]), "out shares memory with a"),
+        (one_by_one_over_itself, "out shares memory with a"),
         (lambda: plan_for(A[:, :0], B), "M, N, K"),
         (lambda: plan_for(A, B, kernel="sm90_pingpong"), "kernel is 'sm90_pingpong', and a is"),
     ],

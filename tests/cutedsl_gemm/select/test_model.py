@@ -50,6 +50,17 @@ def padded(m, n, k, padding):
     return Problem(Matrix((m, k), (k + padding, 1)), Matrix((k, n), (1, k + padding)), "bfloat16")
 
 
+@given(candidates, extents, extents, extents, st.integers(2, 300))
+def test_a_batch_has_the_tiles_of_all_its_matrices_and_splits_no_k(candidate, m, n, k, batch):
+    one = Problem.dense(m, n, k)
+    several = replace(one, batch=batch)
+    assert estimate(several, candidate).tiles == batch * estimate(one, candidate).tiles
+    assert (several.flops, several.bytes) == (batch * one.flops, batch * one.bytes)
+    chosen = best(several)
+    assert chosen.splits == 1
+    assert chosen == ranking(several)[0].candidate
+
+
 @pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda candidate: candidate.name)
 def test_a_candidate_is_a_legal_plan_of_the_majors_that_it_serves_and_of_no_others(candidate):
     for dtype, *majors in product(("bfloat16", "float16"), ("K", "MN"), ("K", "MN")):
