@@ -85,7 +85,8 @@ def test_one_kernel_computes_what_it_can_read_in_place(executed, b):
 @pytest.mark.parametrize(
     ("a", "b"),
     [
-        (A, draw(3, 64, 33)),  # TMA stores no rows of 66 bytes
+        (A, draw(3, 64, 33)),  # TMA reads and stores no rows of 66 bytes
+        (A, draw(3, 33, 64).mT),  # it reads these, and cannot store the result
         (draw(3, 40, 66)[:, :, 2:], B),  # rows start at odd multiples of 4 bytes
         (draw(8000).as_strided((3, 40, 64), (2564, 64, 1)), B),  # TMA takes no step of 5128 bytes
         (draw(40, 64).expand(3, 40, 64), B),  # TMA takes no stride of 0
@@ -174,6 +175,11 @@ def test_explain_says_whether_one_kernel_computes_a_batch():
     assert plan_for(A, draw(3, 64, 33)) == plan_for(A[0], draw(64, 33))
 
 
+def overlapping(count, m, n):
+    """A batch whose matrices begin in the middle of each other."""
+    return draw(count * m * n).as_strided((count, m, n), (m // 2 * n, n, 1))
+
+
 def one_by_one_over_itself():
     memory = draw(4, 40, 64)
     gemm(memory[1:], draw(3, 64, 33), out=memory[:3, :, :33])
@@ -190,6 +196,7 @@ def one_by_one_over_itself():
         (lambda: gemm(A, B, kernel="sm80_mma"), "kernel is 'sm80_mma', and a is a batch"),
         (lambda: gemm(A, B, epilogue=torch.relu), "a batch takes no epilogue"),
         (lambda: gemm(A, B, out=draw(40, 96).expand(3, 40, 96)), "elements share memory"),
+        (lambda: gemm(A, B, out=overlapping(3, 40, 96)), "elements share memory"),
         (lambda: gemm(A, B, out=draw(3, 96, 40)), r"out has shape .*: it must be \(3, 40, 96\)"),
         (lambda: gemm(A, A.mT, out=A[..., :40]), "out shares memory with a"),
         (one_by_one_over_itself, "out shares memory with a"),

@@ -16,6 +16,20 @@ TUNE = "cutedsl_gemm/select/tune.py"
 
 FAULTS = (
     Fault(
+        "batch_of_one",
+        FORMULAS,
+        "        blocks *= batch\n",
+        "        pass\n",
+        "The plan of a batch is chosen for the tiles of one matrix.",
+    ),
+    Fault(
+        "batch_splits_k",
+        MODEL,
+        "        served = tuple(each for each in served if each.splits == 1)\n",
+        "        pass\n",
+        "`explain` ranks plans that no batch can take.",
+    ),
+    Fault(
         "k_split_in_any_wave",
         FORMULAS,
         " & (blocks <= costs.most_blocks)",

@@ -24,6 +24,20 @@ MAINLOOPS = (
         "A consumer multiplies a stage before its bytes have arrived.",
     ),
     Fault(
+        "batch_loads_the_first_matrix",
+        MAINLOOP,
+        "at = None, None, (None, matrix), None",
+        "at = None, None, (None, 0), None",
+        "All products of a batch are that of the first matrices.",
+    ),
+    Fault(
+        "batch_stores_to_the_first_matrix",
+        EPILOGUE,
+        "at = None, None, (None, matrix), None",
+        "at = None, None, (None, 0), None",
+        "All products of a batch overwrite the first.",
+    ),
+    Fault(
         "empty_phase_inverted",
         MAINLOOP,
         "self.pipeline.stage_and_parity(Int32(0), WAIT_EMPTY.flipped)",
@@ -692,15 +706,15 @@ FURTHER = (
     Fault(
         "operands_not_exchanged",
         MAINLOOP,
-        "return self.plan.exchanged((a, transposed(b)))",
-        "return a, transposed(b)",
+        "return self.plan.exchanged((as_matrix(a), transposed(b)))",
+        "return as_matrix(a), transposed(b)",
         "A plan of swapped operands loads A for B.",
     ),
     Fault(
         "c_not_transposed",
         MAINLOOP,
-        "transposed(c) if self.plan.swapped else c",
-        "c",
+        "transposed(c) if self.plan.swapped else as_matrix(c)",
+        "as_matrix(c)",
         "A plan of swapped operands stores Cᵀ.",
     ),
     Fault(

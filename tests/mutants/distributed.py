@@ -14,6 +14,13 @@ BUFFER = "cutedsl_gemm/distributed/symmetric.py"
 
 FAULTS = (
     Fault(
+        "batch_k_of_a_matrix",
+        RULES,
+        'a, b = f"{matrices}MK", f"{matrices}KN"',
+        'a, b = "MK", f"{matrices}KN"',
+        "Each rank multiplies rows of a batch by columns that belong to others.",
+    ),
+    Fault(
         "k_divided_in_x_alone",
         LINEAR,
         "if kinds == (Shard, Replicate) and x != Shard(last):",

@@ -33,6 +33,13 @@ FAULTS = (
         "A raster that forgets a tile gives NaN.",
     ),
     Fault(
+        "batch_of_one_b",
+        SM90,
+        "return n + int(matrix * self.extents.clusters_n * self.plan.cluster[1])",
+        "return n",
+        "All matrices of a batch are multiplied by the first matrix of B.",
+    ),
+    Fault(
         "sums_of_the_last_split",
         EPILOGUE,
         "total += partial_sums[:, :, read]",

@@ -11,6 +11,14 @@ BUILD = "kernels/compile/build.py"
 
 FAULTS = (
     Fault(
+        "batch_writes_what_it_reads",
+        CALL,
+        "        check_out(out, a, b)  # the signature holds its strides, not its shape\n"
+        "        check_disjoint(out, a, b)\n    for x",
+        "        check_out(out, a, b)\n    for x",
+        "The first product of a batch overwrites what the second one reads.",
+    ),
+    Fault(
         "out_not_transposed",
         RUN,
         "run(b.mT, a.mT, out.mT)",
@@ -20,15 +28,15 @@ FAULTS = (
     Fault(
         "launched_on_the_current_device",
         ON_DEVICE,
-        "        with torch.cuda.device(device):\n            return launch(*arguments)\n",
-        "        return launch(*arguments)\n",
+        "        with torch.cuda.device(device):\n            return call(*arguments)\n",
+        "        return call(*arguments)\n",
         "Tensors of the second GPU are multiplied on the stream of the first.",
     ),
     Fault(
         "one_device_assumed",
         ON_DEVICE,
-        "    return launch_on_device",
-        "    return launch",
+        "    return call_on_device",
+        "    return call",
         "Tensors of the second GPU are multiplied on the stream of the first.",
     ),
     Fault(
@@ -76,8 +84,8 @@ FAULTS = (
     Fault(
         "empty_product_not_zeroed",
         CALL,
-        "return a.new_zeros(a.shape[0], b.shape[1])",
-        "return a.new_empty(a.shape[0], b.shape[1])",
+        "return a.new_zeros(*a.shape[:-1], b.shape[-1])",
+        "return a.new_empty(*a.shape[:-1], b.shape[-1])",
         "A product with K = 0 is whatever the memory held.",
     ),
     Fault(

@@ -11,6 +11,35 @@ ALIASING = "cutedsl_gemm/inputs/aliasing.py"
 
 FAULTS = (
     Fault(
+        "batch_with_an_epilogue",
+        CHECKS,
+        "    if plan.c_alignment != PER_VECTOR or plan.epilogue != PLAIN:\n"
+        '        yield "C is a batch',
+        '    if plan.c_alignment != PER_VECTOR:\n        yield "C is a batch',
+        "The epilogue of a batch reads operands of the first matrix alone.",
+    ),
+    Fault(
+        "batch_read_at_odd_strides",
+        TENSORS,
+        "lead % requirements.alignment == step % requirements.alignment == 0",
+        "lead % requirements.alignment == 0",
+        "A launch fails: TMA cannot step from one matrix of a batch to the next.",
+    ),
+    Fault(
+        "batch_stored_in_short_rows",
+        TENSORS,
+        "by_tma = b.shape[-1] % requirements.alignment == 0 and (out is None",
+        "by_tma = (out is None",
+        "TMA stores a row of a batch beyond its last element.",
+    ),
+    Fault(
+        "matrices_share_memory",
+        ALIASING,
+        "    if len(modes) != 2:\n        return not _nested(modes)\n",
+        "    if len(modes) != 2:\n        return False\n",
+        "The products of a batch overwrite each other.",
+    ),
+    Fault(
         "no_limit_of_shared_memory",
         CHECKS,
         "if plan.smem_bytes > SMEM_BYTES:",

@@ -14,6 +14,13 @@ PAIRS = "cutedsl_gemm/inputs/pairs.py"
 
 FAULTS = (
     Fault(
+        "negative_batch",
+        "cutedsl_gemm/models/faster_batch.py",
+        " or a.is_neg() or b.is_neg()",
+        "",
+        "In the context of enabled(), a batch that is a negative view is refused.",
+    ),
+    Fault(
         "no_autocast",
         LINEAR,
         "    if torch._C._is_any_autocast_enabled():\n",

@@ -13,6 +13,13 @@ RASTER = "kernels/plan/raster.py"
 
 FAULTS = (
     Fault(
+        "batch_without_clusters",
+        "kernels/plan/tile_scheduler.py",
+        "rows = extents.clusters_of_each * self.cluster[0]",
+        "rows = extents.clusters_of_each",
+        "Clusters of two rows take tiles of a batch for those of another matrix.",
+    ),
+    Fault(
         "last_group_too_high",
         RASTER,
         "minimum(self.group, tiles_m - first)",

@@ -21,7 +21,7 @@ from . import (
 )
 from .fault import Fault, Room
 
-GEMM = "tests/cutedsl_gemm/test_gemm.py", "tests/cutedsl_gemm/test_invariance.py"
+GEMM = tuple(f"tests/cutedsl_gemm/test_{each}.py" for each in ("gemm", "batches", "invariance"))
 KERNELS = "tests/kernels/sm90", "tests/kernels/sm80", "tests/kernels/device"
 CHECKED = "tests/kernels/sm90/test_plan.py", "tests/kernels/sm80", "tests/kernels/simt"
 SELECT = "tests/cutedsl_gemm/select", "tests/cutedsl_gemm/measure/test_ladder.py"
