@@ -21,14 +21,15 @@ from cutedsl_gemm.calls.fused import bound, compute
 from cutedsl_gemm.calls.results import Results
 from cutedsl_gemm.calls.signature import DEFAULTS, Options
 from cutedsl_gemm.explanation import explain
-from cutedsl_gemm.inputs.checks import check_batches
+from cutedsl_gemm.inputs.checks import check_batches, check_no_batch
 from cutedsl_gemm.inputs.operands import Value, check_range
 from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.inputs.request import Fixed, Function, check_names, epilogue_of, parts_of, request
 from cutedsl_gemm.inputs.tensors import (
     DENSE,
     aligned,
-    at_once,
+    aligned_starts,
+    by_one_kernel,
     device_of,
     is_sharded,
     problem_of_batch,
@@ -189,6 +190,7 @@ def _fused(
 ) -> Tensor | Results:
     """gemm with an epilogue: one result, or several."""
     try:
+        check_no_batch(a)
         function = epilogue_of(epilogue, operands, gemm)
         if options.tile is not None and not is_dynamo_compiling():
             tile = checked_tile(options.tile)
@@ -335,10 +337,12 @@ def plan_for(
     if isinstance(a, Tensor) and a.ndim == 3 and epilogue is None:
         check_batches(a, b, found.requirements.with_meta)
         check_chosen(kernel, tune=False)
-        if found.name != DEFAULT or not at_once(a, b):  # one after the other
-            return plan_for(a[0], b[0], tile=tile, invariant=invariant)
-        problem = problem_of_batch(a, b, found.requirements.with_meta, invariant)
-        return found.plan(_checked_not_empty(problem), tile)
+        if found.name == DEFAULT and by_one_kernel(a, b) and aligned_starts(a, b):
+            problem = problem_of_batch(a, b, found.requirements.with_meta, invariant)
+            return found.plan(_checked_not_empty(problem), tile)
+        if len(a) == 0:
+            raise ValueError("the batch is empty, and needs no kernel; call gemm")
+        return plan_for(a[0], b[0], tile=tile, invariant=invariant)
     asked = request(a, b, function, operands, found.requirements.with_meta)
     requirements = found.requirements_for(a, *parts_of(b)).with_meta
     on_copies = kernel is None and not all(

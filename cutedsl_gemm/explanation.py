@@ -13,7 +13,12 @@ from cutedsl_gemm.inputs.checks import check_batches
 from cutedsl_gemm.inputs.operands import Value
 from cutedsl_gemm.inputs.problem import TMA, Problem, round_up
 from cutedsl_gemm.inputs.request import Function, epilogue_of, readable, request
-from cutedsl_gemm.inputs.tensors import aligned, at_once, problem_of_batch
+from cutedsl_gemm.inputs.tensors import (
+    aligned,
+    aligned_starts,
+    by_one_kernel,
+    problem_of_batch,
+)
 from cutedsl_gemm.kernels.sm90.launch_policy import pass_through_l2, uses_pdl
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.select.candidate import candidate_of
@@ -73,13 +78,15 @@ def _listed(lines: Iterable[tuple[str, str]]) -> str:
 def _explained_batch(a: Tensor, b: Tensor, tile: Tile | None, invariant: bool) -> str:
     """The plan of a batch: of all its products, or of one of them."""
     check_batches(a, b, TMA.with_meta)
-    if at_once(a, b):
+    if by_one_kernel(a, b) and aligned_starts(a, b):
         return _listed(_lines(problem_of_batch(a, b, TMA.with_meta, invariant), tile, []))
     if len(a) == 0:
         return _listed([("choice", "no kernel: the batch is empty")])
-    why = "TMA cannot read and store all matrices in place" if len(a) > 1 else "there is one"
-    first = [("batch", f"{len(a)} products, one after the other: {why}")]
-    return f"{_listed(first)}\n{explain(a[0], b[0], tile=tile, invariant=invariant)}"
+    of_one = explain(a[0], b[0], tile=tile, invariant=invariant)
+    if len(a) == 1 or a[0].numel() == 0 or b[0].numel() == 0:
+        return of_one
+    why = "TMA cannot read and store all matrices in place"
+    return f"{_listed([('batch', f'{len(a)} products, one after the other: {why}')])}\n{of_one}"
 
 
 def _lines(problem: Problem, tile: Tile | None, copied: list[str]) -> Iterator[tuple[str, str]]:

@@ -31,7 +31,7 @@ from cutedsl_gemm.inputs.tensors import (
     AlignmentError,
     aligned,
     allocator,
-    at_once,
+    by_one_kernel,
     check_call,
     column_major,
     device_of,
@@ -182,7 +182,7 @@ def _make_batch(
     if a.shape[-1] * prod(shape) == 0:
         return partial(_empty, requirements)
     one_by_one = partial(_one_by_one, tile, invariant)
-    if kernel.name != DEFAULT or not at_once(a, b, out, requirements):
+    if kernel.name != DEFAULT or not by_one_kernel(a, b, out, requirements):
         return one_by_one
     plan = kernel.plan(problem_of_batch(a, b, requirements, invariant), tile)
     run = runner(kernel, requirements, plan, a.device, invariant)

@@ -79,12 +79,12 @@ def rules(
     S(1) S(1) R
     S(2) R S(2)
     """
-    matrices = "L" if batch else ""
-    results = tuple(matrices + "".join(each.modes) for each in epilogue.results)
-    a, b = f"{matrices}MK", f"{matrices}KN" if epilogue.accumulators == 1 else ".KN"
+    of_batch = "L" if batch else ""
+    results = tuple(of_batch + "".join(each.modes) for each in epilogue.results)
+    a, b = f"{of_batch}MK", f"{of_batch}KN" if epilogue.accumulators == 1 else ".KN"
     tensors = (*results, a, b, *operands)
     found: list[Rule] = [[Replicate() for _ in tensors]]
-    for mode in f"{matrices}MN":
+    for mode in f"{of_batch}MN":
         rule = [_split(mode, each) for each in tensors]
         for place, result in enumerate(epilogue.results):
             if result.over == mode:
@@ -230,7 +230,7 @@ def _strategy(schema: OpSchema, epilogue: Epilogue, operands: Any, invariant: bo
         for operand, each in zip(tensors, operands, strict=True)
     )
     a, b = (each.shape for each in schema.args_schema[:2])
-    even = a[0] % mesh.size() == 0 and b[-1] % mesh.size() == 0
+    even = a[-2] % mesh.size() == 0 and b[-1] % mesh.size() == 0
     found = rules(epilogue, modes, invariant, even, batch=len(a) == 3)
     return expand_to_full_mesh_op_strategy(mesh, schema, found, input_index=len(epilogue.results))
 

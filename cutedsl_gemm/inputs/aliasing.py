@@ -48,20 +48,27 @@ def disjoint(out: Tensor, other: Tensor) -> bool:
 def _interleaved(out: Tensor, other: Tensor) -> bool:
     """Whether two tensors share no byte although their spans overlap.
 
-    They are told apart where both are row-major, or both column-major, with one leading stride:
-    columns 0–31 and columns 32–63 of one matrix, for example.
+    They are told apart if both have the longest stride of all, or one element there, and what they
+    span within a step of it is apart: columns 0–31 and columns 32–63 of one matrix, for example.
     """
-    if out.ndim != 2 or other.ndim != 2:
-        return False
-    if out.stride(0) == other.stride(0) == 1:
-        out, other = out.mT, other.mT
-    pitch = out.stride(0) * out.element_size()
-    alike = out.stride() == other.stride() and out.element_size() == other.element_size()
-    if not alike or out.stride(1) != 1 or pitch == 0:
+    pitch = max([step for tensor in (out, other) for _, step in _byte_modes(tensor)], default=0)
+    out_bytes, other_bytes = _bytes_within(out, pitch), _bytes_within(other, pitch)
+    if pitch == 0:
         return False
     gap = (out.data_ptr() - other.data_ptr()) % pitch
-    out_bytes, other_bytes = (x.shape[1] * x.element_size() for x in (out, other))
     return gap >= other_bytes and gap + out_bytes <= pitch
+
+
+def _byte_modes(tensor: Tensor) -> list[tuple[int, int]]:
+    """(extent, stride in bytes) of the modes of more than one element."""
+    modes = zip(tensor.shape, tensor.stride(), strict=True)
+    return [(extent, step * tensor.element_size()) for extent, step in modes if extent > 1]
+
+
+def _bytes_within(tensor: Tensor, pitch: int) -> int:
+    """The bytes that the modes of other strides than `pitch` span."""
+    reach = sum((extent - 1) * step for extent, step in _byte_modes(tensor) if step != pitch)
+    return reach + tensor.element_size()
 
 
 def overlaps_itself(tensor: Tensor) -> bool:
@@ -106,7 +113,8 @@ def check_written(name: str, tensor: Tensor) -> None:
     if overlaps_itself(tensor):
         raise ValueError(
             f"{name} has shape {tuple(tensor.shape)} and strides {tensor.stride()}, by which "
-            "elements share memory: each element of a result must have memory of its own"
+            f"elements {'may share' if tensor.ndim > 2 else 'share'} memory: each element of a "
+            "result must have memory of its own"
         )
 
 

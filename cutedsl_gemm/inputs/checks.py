@@ -19,7 +19,7 @@ def check_operands(a: Tensor, b: Tensor, requirements: Requirements = TMA) -> No
 def check_batches(a: Tensor, b: Tensor, requirements: Requirements = TMA) -> None:
     """TypeError or ValueError unless a (L, M, K) and b (L, K, N) can be multiplied."""
     _check_operands(a, b, requirements, 3)
-    if len(a) != len(b):
+    if a.shape[0] != b.shape[0]:  # len() would make a symbolic extent constant
         raise ValueError(
             f"a has shape {tuple(a.shape)} and b {tuple(b.shape)}: "
             "batches must have equally many matrices"
@@ -30,6 +30,14 @@ def check_matrices_or_batches(a: Tensor, b: Tensor, requirements: Requirements =
     """`check_batches` if a is a batch, else `check_operands`."""
     is_batch = isinstance(a, Tensor) and a.ndim == 3
     (check_batches if is_batch else check_operands)(a, b, requirements)
+
+
+def check_no_batch(a: object) -> None:
+    """ValueError for a batch, where there is an epilogue."""
+    if isinstance(a, Tensor) and a.ndim == 3:
+        raise ValueError(
+            f"a has shape {tuple(a.shape)}: a batch takes no epilogue; pass a matrix, or omit it"
+        )
 
 
 def _check_operands(a: Tensor, b: Tensor, requirements: Requirements, dimensions: int) -> None:

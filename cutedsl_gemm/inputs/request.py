@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.inputs.checks import check_operands
+from cutedsl_gemm.inputs.checks import check_no_batch, check_operands
 from cutedsl_gemm.inputs.operands import Bound, Value, bind
 from cutedsl_gemm.inputs.problem import Problem, Requirements
 from cutedsl_gemm.inputs.tensors import aligned, empty_padded, problem_of
@@ -81,10 +81,7 @@ def request(
 
     `function` is the epilogue, or the function from which it is traced.
     """
-    if isinstance(a, Tensor) and a.ndim == 3:
-        raise ValueError(
-            f"a has shape {tuple(a.shape)}: a batch takes no epilogue; pass a matrix, or omit it"
-        )
+    check_no_batch(a)
     parts = parts_of(b)
     check_operands(a, parts[0], requirements)
     shape = a.shape[0], parts[0].shape[1]

@@ -78,16 +78,22 @@ def problem_of_batch(
     return replace(problem_of(a[0], b[0], requirements, invariant), batch=len(a))
 
 
-def at_once(
+def by_one_kernel(
     a: Tensor, b: Tensor, out: Tensor | None = None, requirements: Requirements = TMA
 ) -> bool:
-    """Whether one kernel computes the products of batches: it reads and stores them in place.
+    """Whether one kernel computes the products of batches, by their strides.
 
-    A new result is contiguous. TMA stores rows of multiples of 16 bytes.
+    It does if TMA reads and stores all matrices in place. A new result is contiguous. TMA stores
+    rows of multiples of 16 bytes.
     """
     given = (a, b) if out is None else (a, b, out)
     by_tma = b.shape[-1] % requirements.alignment == 0 and (out is None or out.stride(-1) == 1)
     return len(a) > 1 and by_tma and all(in_place(each, requirements) for each in given)
+
+
+def aligned_starts(a: Tensor, b: Tensor, requirements: Requirements = TMA) -> bool:
+    """Whether the addresses of two tensors are multiples that a kernel takes."""
+    return (a.data_ptr() | b.data_ptr()) % requirements.alignment_bytes == 0
 
 
 def in_place(batch: Tensor, requirements: Requirements = TMA) -> bool:

@@ -1,4 +1,4 @@
-"""Speed of gemm compared with torch.mm over many shapes, as a distribution.
+"""Speed of gemm compared with torch.mm, or torch.bmm, over many shapes, as a distribution.
 
 A population says which shapes are drawn, and the classes that they fall into. Both providers are
 replayed from CUDA graphs in turn. Inputs and checks are those of bench.
@@ -188,9 +188,9 @@ def summary(samples: Sequence[Sample], classes: Classes, title: str) -> Table:
 
 
 def listed(samples: Sequence[Sample], title: str) -> Table:
-    """A row for each sample."""
+    """A row for each sample. torch's function is torch.mm, or torch.bmm of batches."""
     shown = Table(title=title)
-    for head in ("L", "M", "N", "K", "B", "torch.mm, µs", "gemm, µs", "ratio", "plan"):
+    for head in ("L", "M", "N", "K", "B", "torch, µs", "gemm, µs", "ratio", "plan"):
         shown.add_column(head, justify="left" if head == "plan" else "right")
     for each in samples:
         mnk, b_major, batch = each.product

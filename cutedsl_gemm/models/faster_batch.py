@@ -10,8 +10,8 @@ from torch.compiler import is_dynamo_compiling
 
 from cutedsl_gemm.api import gemm
 from cutedsl_gemm.inputs.remember import remember
-from cutedsl_gemm.inputs.tensors import DENSE, at_once
-from cutedsl_gemm.inputs.transforms import transformed
+from cutedsl_gemm.inputs.tensors import DENSE, aligned_starts, by_one_kernel
+from cutedsl_gemm.inputs.transforms import dispatch_modes, transformed
 from cutedsl_gemm.layers.linear_calls import extents, needs_gradients
 from cutedsl_gemm.models import faster
 from cutedsl_gemm.select.preference import batch_beats_torch
@@ -22,22 +22,23 @@ _suited: dict[Any, bool] = {}
 def batch_by_gemm(a: Tensor, b: Tensor) -> Tensor | None:
     """a (L, M, K) · b (L, K, N) by gemm; None if torch is to compute it.
 
-    None as `faster.by_gemm` gives it, in compiled graphs, and for batches that no kernel reads and
-    stores in place.
+    None where `faster.by_gemm` gives None; in compiled graphs and inside a TorchDispatchMode; for
+    DTensors and FakeTensors; and for batches that no kernel reads and stores in place.
     """
-    if torch._C._is_any_autocast_enabled():
+    if transformed() or is_dynamo_compiling() or dispatch_modes() or torch._C._is_tracing():
+        return None
+    if type(a) not in DENSE or type(b) not in DENSE or a.is_neg() or b.is_neg():
+        return None
+    if a.layout != torch.strided or b.layout != torch.strided:
+        return None
+    if needs_gradients(a, b, None) and a.numel() * b.shape[-1] < faster.LEAST_TRAINED:
+        return None
+    cast = torch._C._is_any_autocast_enabled()
+    if cast:
         tensors = faster.autocast(a, b)
         if tensors is None:
             return None
         a, b = tensors
-    if transformed() or is_dynamo_compiling() or torch._C._is_tracing():
-        return None
-    if type(a) not in DENSE or type(b) not in DENSE or a.is_neg() or b.is_neg():
-        return None
-    if needs_gradients(a, b, None) and a.numel() * b.shape[-1] < faster.LEAST_TRAINED:
-        return None
-    if a.layout != torch.strided or b.layout != torch.strided:
-        return None
     # fmt: off
     signature = (
         a.shape, a.stride(), b.shape, b.stride(), a.dtype, b.dtype, a.get_device(), b.get_device(),
@@ -46,14 +47,18 @@ def batch_by_gemm(a: Tensor, b: Tensor) -> Tensor | None:
     suited = _suited.get(signature)
     if suited is None:
         suited = remember(_suited, signature, _suit(a, b))
-    return gemm(a, b) if suited else None
+    if suited and aligned_starts(a, b):
+        return gemm(a, b)
+    multipliable = a.shape[0] == b.shape[0] and a.shape[2] == b.shape[1]  # else torch says why not
+    return torch.bmm(a, b) if cast and multipliable else None  # torch would cast them again
 
 
 def _suit(a: Tensor, b: Tensor) -> bool:
     """Whether one kernel of gemm multiplies batches like these, expected to be as fast as torch."""
-    if len(a) != len(b) or len(a) == 0 or not faster.suits(a[0], b[0].mT, None):
+    if len(a) != len(b) or len(a) == 0 or a.is_meta:
         return False
-    mnk = extents(a[0], b[0].mT)
-    if mnk is None or a.is_meta or not faster.on_hopper(a.device):
+    first, weight = a[0], b[0].mT  # as of a linear layer
+    if not faster.suits(first, weight, None) or not faster.on_hopper(a.device):
         return False
-    return at_once(a, b) and batch_beats_torch(*mnk)
+    mnk = extents(first, weight)
+    return mnk is not None and by_one_kernel(a, b) and batch_beats_torch(*mnk)

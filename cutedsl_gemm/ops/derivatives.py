@@ -131,10 +131,11 @@ def _no_products(
     b: Tensor,
     *options: Any,
 ) -> Tensor:
-    """The products of no samples: (0, M, N)."""
+    """The products of no samples: (0, M, N), or (0, L, M, N)."""
     pairs = zip((a, b), in_dims[:2], strict=True)
     zeros = (x if dim is None else x.sum(dim) for x, dim in pairs)  # which keep the graph
-    return apply(*zeros, *options).expand(0, -1, -1)
+    made = apply(*zeros, *options)
+    return made.expand(0, *made.shape)
 
 
 def save(ctx: Any, a: Tensor, b: Tensor, kernel: str | None, tune: bool, invariant: bool) -> None:

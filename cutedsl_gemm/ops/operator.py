@@ -11,7 +11,7 @@ from torch import Tensor
 from torch._C._functorch import peek_interpreter_stack
 from torch.compiler import is_dynamo_compiling
 
-from cutedsl_gemm.calls.call import Tile, call, check_flag
+from cutedsl_gemm.calls.call import Tile, call, check_chosen, check_flag
 from cutedsl_gemm.calls.signature import Options
 from cutedsl_gemm.inputs.checks import check_extents, check_matrices_or_batches
 from cutedsl_gemm.inputs.tensors import device_of
@@ -74,7 +74,16 @@ def check_given(a: Tensor, b: Tensor, options: Options) -> None:
     """
     check_flag("tune", options.tune)
     check_flag("invariant", options.invariant)
-    check_matrices_or_batches(a, b, named(options.kernel, device_of(a)).requirements.with_meta)
+    _check_shapes(a, b, options.kernel, device_of(a), options.tune)
+
+
+def _check_shapes(
+    a: Tensor, b: Tensor, kernel: str | None, device: torch.device | None, tune: bool
+) -> None:
+    """TypeError or ValueError unless a · b are matrices, or batches, that the kernel takes."""
+    check_matrices_or_batches(a, b, named(kernel, device).requirements.with_meta)
+    if a.ndim == 3:
+        check_chosen(kernel, tune)
 
 
 def check_by_torch(a: Tensor, b: Tensor, options: Options) -> None:
@@ -136,7 +145,7 @@ def _fake(
     invariant: bool = False,
 ) -> Tensor:
     optional_tile(tile)
-    check_matrices_or_batches(a, b, named(kernel, a.device).requirements.with_meta)
+    _check_shapes(a, b, kernel, a.device, tune)
     return a.new_empty(*a.shape[:-1], b.shape[-1])
 
 

@@ -10,7 +10,7 @@ from cutedsl_gemm.select.model import best, estimate
 
 FEW_ROWS = 256  # decoding: gemm streams the weights as fast as torch.mm does
 LONG_K = 3000
-MANY_OF_BATCH, SOME_OF_BATCH, SHORT_K_OF_BATCH = 128, 32, 512
+LEAST_SIDE_OF_BATCH, LEAST_SIDE_AT_SHORT_K, SHORT_K_OF_BATCH = 128, 33, 512  # side: M or N
 
 
 @lru_cache(REMEMBERED)
@@ -40,5 +40,5 @@ def batch_beats_torch(m: int, n: int, k: int) -> bool:
     >>> [batch_beats_torch(*mnk) for mnk in ((1024, 1024, 1024), (64, 4096, 128), (64, 5760, 2880))]
     [True, True, False]
     """
-    least = min(m, n)
-    return least >= MANY_OF_BATCH or (least > SOME_OF_BATCH and k <= SHORT_K_OF_BATCH)
+    side = min(m, n)
+    return side >= LEAST_SIDE_OF_BATCH or (side >= LEAST_SIDE_AT_SHORT_K and k <= SHORT_K_OF_BATCH)

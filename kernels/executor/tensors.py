@@ -111,10 +111,12 @@ def _tensor_problems(plan: KernelPlan, argument: Argument, tensor: Tensor) -> It
     name, alignment, dtype = plan.name, argument.alignment, getattr(torch, argument.dtype)
     if tensor.dtype != dtype or tensor.device.type != "cpu":
         yield f"is {tensor.dtype} on {tensor.device}: the executor of {name} takes {dtype} on cpu"
-    leading, lines = [*tensor.stride()], [*tensor.shape]
+    leading, lines, modes = [*tensor.stride()], [*tensor.shape], [*argument.modes]
     one, contiguous = leading.pop(argument.contiguous), lines.pop(argument.contiguous)
-    overlapping = any(
-        count > 1 and stride < contiguous for count, stride in zip(lines, leading, strict=True)
+    modes.pop(argument.contiguous)
+    overlapping = any(  # the matrices of a batch may overlap
+        mode != "L" and count > 1 and stride < contiguous
+        for mode, count, stride in zip(modes, lines, leading, strict=True)
     )
     if one != 1 or any(stride % alignment for stride in leading) or overlapping:
         takes = ["s"] * len(tensor.shape)

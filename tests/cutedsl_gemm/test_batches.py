@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import func
+from torch._dynamo.testing import CompileCounter
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -99,6 +100,27 @@ def test_other_batches_are_computed_one_by_one(executed, a, b):
     assert [plan.batched for plan in executed] == [False] * len(a)
 
 
+def test_matrices_that_overlap_are_read_in_place(executed):
+    a = draw(1000).as_strided((3, 16, 24), (8, 24, 1))
+    assert torch.equal(gemm(a, B[:, :24]), product(a, B[:, :24]))
+    assert [plan.batched for plan in executed] == [True]
+
+
+def test_a_batch_at_an_odd_address_is_copied(executed):
+    a = draw(3 * 40 * 64 + 1)[1:].view(3, 40, 64)
+    assert torch.equal(gemm(a, B), product(a, B))
+    assert torch.equal(gemm(A, B), product(A, B))  # of the same signature
+    assert [plan.batched for plan in executed] == [False] * 3 + [True]
+    assert not plan_for(a, B).batched
+    assert explain(a, B).startswith("batch        3 products")
+
+
+def test_a_result_may_lie_between_the_matrices_of_an_operand():
+    memory = draw(16, 2, 3, 16).permute(1, 2, 0, 3)  # as keys and values in one tensor
+    wanted = product(memory[0], B[:, :16, :16])
+    assert torch.equal(gemm(memory[0], B[:, :16, :16], out=memory[1]), wanted)
+
+
 def test_a_result_is_stored_in_place_or_one_by_one(executed):
     for out, batched in ((draw(40, 3, 96).transpose(0, 1), True), (draw(3, 96, 40).mT, False)):
         executed.clear()
@@ -122,7 +144,8 @@ def test_gradients_are_batches_too(executed, b, needed):
     grad = draw(3, 40, 96)
     found = []
     for multiply, dtype in ((gemm, torch.bfloat16), (torch.bmm, torch.float32)):
-        given = [x.to(dtype).requires_grad_(each) for x, each in zip((A, b), needed, strict=True)]
+        pairs = zip((A, b), needed, strict=True)
+        given = [x.detach().to(dtype).requires_grad_(each) for x, each in pairs]
         asked = [x for x in given if x.requires_grad]
         made = torch.autograd.grad(multiply(*given), asked, grad.to(dtype))
         found.append([each.bfloat16() for each in made])
@@ -144,6 +167,7 @@ def test_vmap_of_matrices_is_a_batch_or_one_product(executed):
     twice = draw(2, 3, 40, 64), draw(2, 3, 64, 32)
     assert torch.equal(func.vmap(func.vmap(gemm))(*twice), product(*twice))
     assert torch.equal(func.vmap(gemm)(*twice), product(*twice))
+    assert func.vmap(gemm)(draw(0, 3, 8, 16), draw(0, 3, 16, 8)).shape == (0, 3, 8, 8)
 
 
 def _stacked(dims, *tensors):
@@ -152,9 +176,12 @@ def _stacked(dims, *tensors):
 
 
 def test_torch_traces_a_batch_as_one_operator():
-    compiled = torch.compile(gemm, backend="aot_eager", fullgraph=True, dynamic=True)
-    for a, b in ((A, B), (draw(4, 24, 72), draw(4, 72, 16))):
+    torch._dynamo.reset()
+    graphs = CompileCounter()
+    compiled = torch.compile(gemm, backend=graphs, fullgraph=True, dynamic=True)
+    for a, b in ((A, B), (draw(4, 24, 72), draw(4, 72, 16)), (draw(5, 24, 72), draw(5, 72, 16))):
         assert torch.equal(compiled(a, b), product(a, b))
+        assert graphs.frame_count == 1
         assert gemm(a.to("meta"), b.to("meta")).shape == product(a, b).shape
     with FakeTensorMode() as mode:
         assert gemm(mode.from_tensor(A), mode.from_tensor(B)).shape == (3, 40, 96)
@@ -162,6 +189,17 @@ def test_torch_traces_a_batch_as_one_operator():
         gemm(A, B)
     assert counter.get_total_flops() == 2 * 3 * 40 * 64 * 96
     torch.library.opcheck(torch.ops.cutedsl_gemm.gemm.default, (A, B, None, None, False, False))
+
+
+def test_an_exported_batch_takes_any_number_of_matrices():
+    class Product(torch.nn.Module):
+        def forward(self, a, b):
+            return gemm(a, b)
+
+    count = torch.export.Dim("count", min=2, max=64)
+    program = torch.export.export(Product(), (A, B), dynamic_shapes=({0: count}, {0: count}))
+    a, b = draw(7, 40, 64), draw(7, 64, 96)
+    assert torch.equal(program.module()(a, b), product(a, b))
 
 
 def test_explain_says_whether_one_kernel_computes_a_batch():
@@ -172,6 +210,8 @@ def test_explain_says_whether_one_kernel_computes_a_batch():
     assert first.startswith("batch        3 products, one after the other: TMA cannot")
     assert second == "problem      C (40, 33) = A (40, 64) · B (64, 33), bfloat16"
     assert explain(A[:0], B[:0]) == "choice       no kernel: the batch is empty"
+    assert explain(A[:, :, :0], B[:, :0]).endswith("no kernel: C is empty or zero")
+    assert explain(A[:1], B[:1]) == explain(A[0], B[0])
     assert plan_for(A, draw(3, 64, 33)) == plan_for(A[0], draw(64, 33))
 
 
@@ -195,12 +235,16 @@ def one_by_one_over_itself():
         (lambda: gemm(A, B[:, :8]), "a must have as many columns as b has rows"),
         (lambda: gemm(A, B, kernel="sm80_mma"), "kernel is 'sm80_mma', and a is a batch"),
         (lambda: gemm(A, B, epilogue=torch.relu), "a batch takes no epilogue"),
-        (lambda: gemm(A, B, out=draw(40, 96).expand(3, 40, 96)), "elements share memory"),
-        (lambda: gemm(A, B, out=overlapping(3, 40, 96)), "elements share memory"),
+        (lambda: gemm(A, B, out=draw(40, 96).expand(3, 40, 96)), "elements may share memory"),
+        (lambda: gemm(A, B, out=overlapping(3, 40, 96)), "elements may share memory"),
         (lambda: gemm(A, B, out=draw(3, 96, 40)), r"out has shape .*: it must be \(3, 40, 96\)"),
         (lambda: gemm(A, A.mT, out=A[..., :40]), "out shares memory with a"),
         (one_by_one_over_itself, "out shares memory with a"),
         (lambda: plan_for(A[:, :0], B), "M, N, K"),
+        (lambda: plan_for(A[:0], B[:0]), "the batch is empty"),
+        (lambda: gemm(A.to("meta"), B.to("meta"), kernel="sm80_mma"), "kernel is 'sm80_mma'"),
+        (lambda: gemm(A.to("meta"), B.to("meta"), tune=True), "tune is True, and a is a batch"),
+        (lambda: gemm(A.to("meta"), B.to("meta"), epilogue=torch.relu), "takes no epilogue"),
         (lambda: plan_for(A, B, kernel="sm90_pingpong"), "kernel is 'sm90_pingpong', and a is"),
     ],
 )

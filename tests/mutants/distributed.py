@@ -16,8 +16,8 @@ FAULTS = (
     Fault(
         "batch_k_of_a_matrix",
         RULES,
-        'a, b = f"{matrices}MK", f"{matrices}KN"',
-        'a, b = "MK", f"{matrices}KN"',
+        'a, b = f"{of_batch}MK", f"{of_batch}KN"',
+        'a, b = "MK", f"{of_batch}KN"',
         "Each rank multiplies rows of a batch by columns that belong to others.",
     ),
     Fault(

@@ -60,6 +60,7 @@ def test_a_batch_is_gemms(multiplied, product):
         (A.float(), B.float()),
         (A[:0], B[:0]),
         (torch._neg_view(A), B),
+        (draw(A.numel() + 1)[1:].view(A.shape), B),  # at an odd address
     ],
 )
 def test_other_batches_are_torchs(multiplied, a, b):
@@ -90,8 +91,13 @@ def test_autocast_converts_a_batch_as_torch_does(multiplied):
         wanted = torch.bmm(A.float(), B.float())
         with enabled():
             found = torch.bmm(A.float(), B.float())
+        with enabled():
+            rest = torch.bmm(A.float(), B.float()[..., :33])
+            with pytest.raises(RuntimeError, match="batch2"):
+                torch.bmm(A.float(), B[:2].float())
     assert torch.equal(found, wanted)
-    assert found.dtype == torch.bfloat16
+    assert torch.equal(rest, wanted[..., :33])
+    assert found.dtype == rest.dtype == torch.bfloat16
     assert len(multiplied) == 1
 
 
