@@ -21,7 +21,7 @@ from cutedsl_gemm.calls.fused import bound, compute
 from cutedsl_gemm.calls.results import Results
 from cutedsl_gemm.calls.signature import DEFAULTS, Options
 from cutedsl_gemm.explanation import explain
-from cutedsl_gemm.inputs.checks import check_batches, check_no_batch
+from cutedsl_gemm.inputs.checks import check_no_batch
 from cutedsl_gemm.inputs.operands import Value, check_range
 from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.inputs.request import Fixed, Function, check_names, epilogue_of, parts_of, request
@@ -29,7 +29,6 @@ from cutedsl_gemm.inputs.tensors import (
     DENSE,
     aligned,
     aligned_starts,
-    by_one_kernel,
     device_of,
     is_sharded,
     problem_of_batch,
@@ -335,11 +334,10 @@ def plan_for(
     check_flag("invariant", invariant)
     found = named(kernel, device_of(a))
     if isinstance(a, Tensor) and a.ndim == 3 and epilogue is None:
-        check_batches(a, b, found.requirements.with_meta)
+        of_batch = problem_of_batch(a, b, found.requirements.with_meta, invariant)
         check_chosen(kernel, tune=False)
-        if found.name == DEFAULT and by_one_kernel(a, b) and aligned_starts(a, b):
-            problem = problem_of_batch(a, b, found.requirements.with_meta, invariant)
-            return found.plan(_checked_not_empty(problem), tile)
+        if found.name == DEFAULT and of_batch is not None and aligned_starts(a, b):
+            return found.plan(_checked_not_empty(of_batch), tile)
         if len(a) == 0:
             raise ValueError("the batch is empty, and needs no kernel; call gemm")
         return plan_for(a[0], b[0], tile=tile, invariant=invariant)

@@ -9,14 +9,12 @@ from itertools import islice
 from torch import Tensor
 
 from cutedsl_gemm.calls.call import Tile, check_flag
-from cutedsl_gemm.inputs.checks import check_batches
 from cutedsl_gemm.inputs.operands import Value
 from cutedsl_gemm.inputs.problem import TMA, Problem, round_up
 from cutedsl_gemm.inputs.request import Function, epilogue_of, readable, request
 from cutedsl_gemm.inputs.tensors import (
     aligned,
     aligned_starts,
-    by_one_kernel,
     problem_of_batch,
 )
 from cutedsl_gemm.kernels.sm90.launch_policy import pass_through_l2, uses_pdl
@@ -77,9 +75,9 @@ def _listed(lines: Iterable[tuple[str, str]]) -> str:
 
 def _explained_batch(a: Tensor, b: Tensor, tile: Tile | None, invariant: bool) -> str:
     """The plan of a batch: of all its products, or of one of them."""
-    check_batches(a, b, TMA.with_meta)
-    if by_one_kernel(a, b) and aligned_starts(a, b):
-        return _listed(_lines(problem_of_batch(a, b, TMA.with_meta, invariant), tile, []))
+    problem = problem_of_batch(a, b, TMA.with_meta, invariant)
+    if problem is not None and aligned_starts(a, b):
+        return _listed(_lines(problem, tile, []))
     if len(a) == 0:
         return _listed([("choice", "no kernel: the batch is empty")])
     of_one = explain(a[0], b[0], tile=tile, invariant=invariant)

@@ -19,7 +19,6 @@ from cutedsl_gemm.calls.on_device import on_device
 from cutedsl_gemm.calls.run import Run, run_restrided, run_through_copy, run_transposed, runner
 from cutedsl_gemm.inputs.aliasing import check_disjoint, span_bytes
 from cutedsl_gemm.inputs.checks import (
-    check_batches,
     check_matrices_or_batches,
     check_memory,
     check_operands,
@@ -31,7 +30,6 @@ from cutedsl_gemm.inputs.tensors import (
     AlignmentError,
     aligned,
     allocator,
-    by_one_kernel,
     check_call,
     column_major,
     device_of,
@@ -173,19 +171,16 @@ def _make_batch(
     """The products of batches a (L, M, K) and b (L, K, N): by one kernel, or one by one."""
     kernel = named(name, a.device)
     requirements = kernel.requirements
-    check_batches(a, b, requirements)
+    problem = problem_of_batch(a, b, requirements, invariant, out)
     check_options(a, tile, kernel, tune, invariant)
     check_chosen(name, tune)
-    if out is not None:
-        check_out(out, a, b)
     shape = *a.shape[:-1], b.shape[-1]
     if a.shape[-1] * prod(shape) == 0:
         return partial(_empty, requirements)
     one_by_one = partial(_one_by_one, tile, invariant)
-    if kernel.name != DEFAULT or not by_one_kernel(a, b, out, requirements):
+    if kernel.name != DEFAULT or problem is None:
         return one_by_one
-    plan = kernel.plan(problem_of_batch(a, b, requirements, invariant), tile)
-    run = runner(kernel, requirements, plan, a.device, invariant)
+    run = runner(kernel, requirements, kernel.plan(problem, tile), a.device, invariant)
     if out is None:
         made = allocating(run, requirements, allocator(a, *shape), one_by_one)
     else:

@@ -66,15 +66,21 @@ def problem_of(
 
 
 def problem_of_batch(
-    a: Tensor, b: Tensor, requirements: Requirements = TMA, invariant: bool = False
-) -> Problem:
-    """The problem of batches that kernels read in place: see `in_place`.
+    a: Tensor,
+    b: Tensor,
+    requirements: Requirements = TMA,
+    invariant: bool = False,
+    out: Tensor | None = None,
+) -> Problem | None:
+    """The problem of batches; None if no kernel computes all products at once: `by_one_kernel`.
 
-    TypeError, ValueError or AlignmentError if they do not.
+    TypeError or ValueError if a and b cannot be multiplied, or `out` cannot hold the products.
     """
     check_batches(a, b, requirements)
-    for name, batch in (("a", a), ("b", b)):
-        check_in_place(name, batch, requirements)
+    if out is not None:
+        check_out(out, a, b)
+    if not by_one_kernel(a, b, out, requirements):
+        return None
     return replace(problem_of(a[0], b[0], requirements, invariant), batch=len(a))
 
 
@@ -245,12 +251,12 @@ def device_of(a: object) -> torch.device | None:
 def check_call(a: Tensor, b: Tensor, out: Tensor, requirements: Requirements = TMA) -> None:
     """TypeError or ValueError unless a kernel can compute out = a · b in the tensors' memory."""
     if a.ndim == 3:
-        problem_of_batch(a, b, requirements)
+        check_batches(a, b, requirements)
+        for name, batch in (("a", a), ("b", b), ("out", out)):
+            check_in_place(name, batch, requirements)
     else:
         problem_of(a, b, requirements)
     check_out(out, a, b)
-    if out.ndim == 3:
-        check_in_place("out", out, requirements)
     for name, tensor in (("a", a), ("b", b), ("out", out)):
         check_memory(name, tensor)
         check_address(name, tensor, requirements.for_c if name == "out" else requirements)

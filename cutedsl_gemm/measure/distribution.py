@@ -134,9 +134,8 @@ def plan_of(product: Product, invariant: bool = False) -> Sm90Plan:
     """The plan that gemm runs; operands that TMA cannot read count as their aligned copies."""
     empty = partial(torch.empty, dtype=torch.bfloat16)  # on the CPU, where it takes no memory
     a, b = product.operands(empty)
-    if product.batch > 1:
-        return choose(problem_of_batch(a, b, invariant=invariant))
-    return choose(problem_of(a, b, invariant=invariant, on_copies=True))
+    batch = problem_of_batch(a, b, invariant=invariant) if product.batch > 1 else None
+    return choose(batch or problem_of(a, b, invariant=invariant, on_copies=True))
 
 
 def _seconds(product: Product, invariant: bool) -> list[float]:

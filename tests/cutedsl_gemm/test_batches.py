@@ -238,6 +238,7 @@ def one_by_one_over_itself():
         (lambda: gemm(A, B, out=draw(40, 96).expand(3, 40, 96)), "elements may share memory"),
         (lambda: gemm(A, B, out=overlapping(3, 40, 96)), "elements may share memory"),
         (lambda: gemm(A, B, out=draw(3, 96, 40)), r"out has shape .*: it must be \(3, 40, 96\)"),
+        (lambda: gemm(A, B, out=draw(40, 96)), r"out has shape .*: it must be \(3, 40, 96\)"),
         (lambda: gemm(A, A.mT, out=A[..., :40]), "out shares memory with a"),
         (one_by_one_over_itself, "out shares memory with a"),
         (lambda: plan_for(A[:, :0], B), "M, N, K"),
