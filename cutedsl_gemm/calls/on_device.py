@@ -9,9 +9,7 @@ import torch
 
 # torch.cuda.current_device asks first whether CUDA is initialized, which takes 0.2 µs. Whoever has
 # a tensor on a GPU knows.
-current_device: Callable[[], int] = getattr(
-    torch._C, "_cuda_getDevice", torch.cuda.current_device
-)
+current_device: Callable[[], int] = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
 
 
 def on_device(call: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
@@ -21,10 +19,10 @@ def on_device(call: Callable[..., Any], device: torch.device) -> Callable[..., A
     """
     if device.type != "cuda" or torch.cuda.device_count() == 1:
         return call
-    current, index = current_device, device.index
+    index = device.index
 
     def call_on_device(*arguments: Any) -> Any:
-        if current() == index:
+        if current_device() == index:
             return call(*arguments)
         with torch.cuda.device(device):
             return call(*arguments)

@@ -52,9 +52,9 @@ def _interleaved(out: Tensor, other: Tensor) -> bool:
     span within a step of it is apart: columns 0–31 and columns 32–63 of one matrix, for example.
     """
     pitch = max([step for tensor in (out, other) for _, step in _byte_modes(tensor)], default=0)
-    out_bytes, other_bytes = _bytes_within(out, pitch), _bytes_within(other, pitch)
     if pitch == 0:
         return False
+    out_bytes, other_bytes = _bytes_within(out, pitch), _bytes_within(other, pitch)
     gap = (out.data_ptr() - other.data_ptr()) % pitch
     return gap >= other_bytes and gap + out_bytes <= pitch
 

@@ -85,8 +85,8 @@ def export(plan: Plan, path: Path, arch: str = ARCH) -> None:
         raise RuntimeError(
             f"{plan.name} {_brief(plan)} is not compiled for {arch} yet, and a CUDA graph is being "
             "captured: call gemm once with such tensors before the capture, or run python -m "
-            "cutedsl_gemm build, which compiles what gemm chooses for two matrices, no epilogue, "
-            "if rows of C are multiples of 16 bytes"
+            "cutedsl_gemm build, which compiles the plans that gemm chooses for two matrices "
+            "without an epilogue, if rows of C are multiples of 16 bytes"
         )
     with DSL_LOCK, progress.spinner(f"compiling {_brief(plan)} for {arch}, once"):
         library.link(compile_plan(plan, arch), path)

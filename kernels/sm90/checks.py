@@ -148,14 +148,13 @@ def scattered_problems(plan: Sm90Plan) -> Iterator[str]:
             f"C is scattered, and the plan is {plan.kind}{', swapped' * plan.swapped}"
             f"{', with A gathered' * plan.gathered}: it must be pingpong or cooperative"
         )
-    if plan.c_alignment != PER_VECTOR or plan.epilogue != PLAIN:
-        yield "C is scattered: TMA stores the products as they are; it takes no epilogue"
+    yield from _plain_store_problems(plan, "scattered")
     if plan.raster.of != "rows":
         yield f"C is scattered, and the raster has {plan.raster}: it must have groups of tile rows"
 
 
 def batch_problems(plan: Sm90Plan) -> Iterator[str]:
-    """TMA stores the products of a batch as they are."""
+    """A batch needs a pingpong or cooperative kernel, whose products TMA stores as they are."""
     if not plan.batched:
         return
     if plan.gathered or plan.scattered or plan.splits > 1 or plan.schedule == "single":
@@ -163,8 +162,13 @@ def batch_problems(plan: Sm90Plan) -> Iterator[str]:
             f"C is a batch, and the plan is {plan.kind}{', with A gathered' * plan.gathered}"
             f"{', with C scattered' * plan.scattered}: it must be pingpong or cooperative"
         )
+    yield from _plain_store_problems(plan, "a batch")
+
+
+def _plain_store_problems(plan: Sm90Plan, c: str) -> Iterator[str]:
+    """TMA stores a C that is `c`, scattered or a batch, without an epilogue."""
     if plan.c_alignment != PER_VECTOR or plan.epilogue != PLAIN:
-        yield "C is a batch: TMA stores the products as they are; it takes no epilogue"
+        yield f"C is {c}: TMA stores the products as they are; it takes no epilogue"
 
 
 def matrices_problems(plan: Sm90Plan) -> Iterator[str]:

@@ -13,9 +13,8 @@ FAULTS = (
     Fault(
         "batch_with_an_epilogue",
         CHECKS,
-        "    if plan.c_alignment != PER_VECTOR or plan.epilogue != PLAIN:\n"
-        '        yield "C is a batch',
-        '    if plan.c_alignment != PER_VECTOR:\n        yield "C is a batch',
+        "if plan.c_alignment != PER_VECTOR or plan.epilogue != PLAIN:",
+        "if plan.c_alignment != PER_VECTOR:",
         "The epilogue of a batch reads operands of the first matrix alone.",
     ),
     Fault(

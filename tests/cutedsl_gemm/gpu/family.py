@@ -76,6 +76,14 @@ FAMILY = [
     split((192, 96, 64), splits=16, cluster=(4, 2)),
     split((128, 32, 64), splits=8, cluster=(2, 4), swapped=True),
 ]
+
+
+def named(plan):
+    """The name of a plan among the parameters of a test."""
+    swapped = " swapped" if plan.swapped else ""
+    return f"{plan.kind} {plan.tile} {plan.cluster}{swapped}"
+
+
 DENSE = Problem.dense(64, 64, 64)
 M_AND_N_MAJOR = Problem(DENSE.a.transposed, DENSE.b.transposed, "float16")
 # Every candidate, for two problems, or for the one that it serves.

@@ -4,7 +4,7 @@ from math import prod
 
 import pytest
 import torch
-from family import BATCHED
+from family import BATCHED, named
 from on_gpu import integers, planned_integers, product
 
 from cutedsl_gemm import enabled, gemm
@@ -17,10 +17,6 @@ pytestmark = pytest.mark.gpu
 
 SHAPES = (3, 520, 264, 136), (17, 8, 8, 8), (5, 200, 1000, 584), (40, 72, 40, 64)  # L, M, N, K
 DRAWN = [each for each in batches.draw(60, seed=5) if each.flops < 2e11][:24]
-
-
-def named(plan):
-    return f"{plan.kind} {plan.tile} {plan.cluster}{' swapped' * plan.swapped}"
 
 
 @pytest.mark.parametrize("plan", BATCHED, ids=named)

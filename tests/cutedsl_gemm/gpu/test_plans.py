@@ -4,18 +4,13 @@ import itertools
 
 import pytest
 import torch
-from family import ANYWHERE, CHOSEN, FAMILY, PERSISTENT
+from family import ANYWHERE, CHOSEN, FAMILY, PERSISTENT, named
 from on_gpu import planned_integers, poisoned, product
 
 from cutedsl_gemm.inputs.tensors import aligned_copy
 from cutedsl_gemm.kernels.compile import build
 
 pytestmark = pytest.mark.gpu
-
-
-def named(plan):
-    swapped = " swapped" if plan.swapped else ""
-    return f"{plan.kind} {plan.tile} {plan.cluster}{swapped}"
 
 
 @pytest.mark.parametrize("plan", dict.fromkeys([*FAMILY, *CHOSEN]), ids=named)

@@ -91,7 +91,6 @@ def test_autocast_converts_a_batch_as_torch_does(multiplied):
         wanted = torch.bmm(A.float(), B.float())
         with enabled():
             found = torch.bmm(A.float(), B.float())
-        with enabled():
             rest = torch.bmm(A.float(), B.float()[..., :33])
             with pytest.raises(RuntimeError, match="batch2"):
                 torch.bmm(A.float(), B[:2].float())
