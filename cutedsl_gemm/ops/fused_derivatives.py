@@ -130,9 +130,7 @@ class Backward(NamedTuple):
         count = self.kept.epilogue.accumulators
         wanted = [i for i, needed in enumerate(self.needs[2:]) if needed]
         known = [*values, *stored]
-        found = leaf_gradients(
-            self.kept, self.c.shape, wanted, known, grads, self.known_backward
-        )
+        found = leaf_gradients(self.kept, self.c.shape, wanted, known, grads, self.known_backward)
         of_values: list[Tensor | None] = [None] * len(values)
         for i, gradient in zip(wanted, found[count:], strict=True):
             of_values[i] = _summed(gradient, values[i])

@@ -289,9 +289,9 @@ def _plan(
         options["consumers"] = candidate.consumers
     if candidate.c_stages and epilogue is PLAIN:
         options["c_stages"] = candidate.c_stages
-    plan = maker(tile, dtype, a_major, b_major, **options)
     if batched:
-        return replace(plan, batched=True).check()
+        options["batched"] = True
+    plan = maker(tile, dtype, a_major, b_major, **options)
     if epilogue is not PLAIN and isinstance(plan, PanelPlan):
         return _with_second_panel(plan, class_of_k)
     return plan

@@ -30,18 +30,22 @@ def split_arguments(epilogue: Epilogue, arguments: Sequence[Any]) -> Arguments:
     return Arguments(operands, results, [*rest])
 
 
-def over_c(epilogue: Epilogue, operands: Sequence[Any], shape: Pair) -> tuple[Any, ...]:
-    """The operands as tensors over C (M, N), with stride 0 along a mode that one lacks; numbers."""
+def over_c(epilogue: Epilogue, operands: Sequence[Any], shape: Sequence[Any]) -> tuple[Any, ...]:
+    """The operands as tensors over C, with stride 0 along M or N if one lacks it; numbers.
+
+    The shape is (M, N). If it is (L, M, N), batched operands have that, and the others (M, N).
+    """
     return tuple(
         given if operand.by_value else _over_c(operand, given, shape)
         for operand, given in zip(epilogue.operands, operands, strict=True)
     )
 
 
-def _over_c(operand: EpilogueOperand, tensor: cute.Tensor, shape: Pair) -> cute.Tensor:
-    stride = dict(zip(operand.modes, tensor.stride, strict=False))
-    strides = tuple(stride.get(mode, 0) for mode in ("M", "N"))
-    return lower.strided(tensor.iterator, shape, strides)
+def _over_c(operand: EpilogueOperand, tensor: cute.Tensor, shape: Sequence[Any]) -> cute.Tensor:
+    batch = ("L",) if operand.batched else ()
+    stride = dict(zip((*batch, *operand.modes), tensor.stride, strict=False))
+    strides = tuple(stride.get(mode, 0) for mode in (*batch, "M", "N"))
+    return lower.strided(tensor.iterator, tuple(shape[-len(strides) :]), strides)
 
 
 def like_c(epilogue: Epilogue, results: Sequence[cute.Tensor], shape: Pair | None = None) -> Any:

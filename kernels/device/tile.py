@@ -17,12 +17,12 @@ Pair: TypeAlias = tuple[Any, Any]  # (rows, columns), or a coordinate in them
 def as_matrix(stack: cute.Tensor) -> cute.Tensor:
     """A stack (matrices, rows, columns) with its rows as one mode: ((rows, matrices), columns).
 
-    A matrix stays as it is.
+    A matrix stays as it is. A stack of batches (2, L, rows, columns) becomes ((rows, 2, L),
+    columns).
     """
     if cutlass.const_expr(cute.rank(stack) == 2):
         return stack
-    rows = cute.select(stack.layout, mode=[1, 0, 2])
-    return cute.make_tensor(stack.iterator, cute.group_modes(rows, 0, 2))
+    return _as_matrix(stack, rows=cute.rank(stack) - 2)
 
 
 def transposed(matrix: cute.Tensor) -> cute.Tensor:
@@ -32,8 +32,28 @@ def transposed(matrix: cute.Tensor) -> cute.Tensor:
     """
     if cutlass.const_expr(cute.rank(matrix) == 2):
         return cute.make_tensor(matrix.iterator, cute.select(matrix.layout, mode=[1, 0]))
-    columns = cute.select(matrix.layout, mode=[2, 0, 1])
-    return cute.make_tensor(matrix.iterator, cute.group_modes(columns, 0, 2))
+    return _as_matrix(matrix, rows=cute.rank(matrix) - 1)
+
+
+def _as_matrix(stack: cute.Tensor, rows: int) -> cute.Tensor:
+    """A stack with mode `rows`, and those that count its matrices, as one."""
+    rank = cute.rank(stack)
+    (columns,) = {rank - 2, rank - 1} - {rows}
+    modes = cute.select(stack.layout, mode=[rows, *range(rank - 2), columns])
+    return cute.make_tensor(stack.iterator, cute.group_modes(modes, 0, rank - 1))
+
+
+def matrix_of(batch: cute.Tensor, matrix: cutlass.Int32) -> cute.Tensor:
+    """A matrix of a batch ((rows, …, L), columns): (rows, columns), or ((rows, …), columns).
+
+    Of a batch in tiles (rows, columns, (tiles, …, L), tiles), the tiles of a matrix.
+    """
+    rank = cute.rank(batch)
+    kept = cute.rank(batch, mode=[rank - 2]) - 1  # of the mode that counts the matrices, too
+    found = batch[(*[None] * (rank - 2), (*[None] * kept, matrix), None)]  # which flattens it
+    if cutlass.const_expr(kept == 1):
+        return found
+    return cute.group_modes(found, rank - 2, rank - 2 + kept)
 
 
 def tile_counts(shape: Pair, tiler: Pair) -> Pair:

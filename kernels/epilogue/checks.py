@@ -26,6 +26,9 @@ def problems(epilogue: Epilogue) -> Iterator[str]:
             yield f"operand {operand.name} has modes {operand.modes}; they must be one of {MODES}"
         if operand.by_value and operand.modes:
             yield f"operand {operand.name} is given by value; it must have no modes"
+        if type(operand.batched) is not bool or (operand.batched and operand.by_value):
+            given = f"operand {operand.name} has batched {operand.batched!r}"
+            yield f"{given}; it must be a bool, and False if the operand is given by value"
         if operand.dtype not in FLOATS:
             yield f"operand {operand.name} is {operand.dtype}; it must be {' or '.join(FLOATS)}"
         if type(operand.alignment) is not int or operand.alignment < 1:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction, Result
+from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Instruction, Mode, Result
 
 
 def evaluate(
@@ -50,14 +50,18 @@ def evaluate(
 
 
 def finish(result: Result, value: Tensor, dtype: torch.dtype) -> Tensor:
-    """What is stored of a result's value (M, N): rounded to its dtype, or reduced.
+    """What is stored of a result's value, (M, N) or (L, M, N): rounded to its dtype, or reduced.
 
     `dtype` is that of A and B.
     """
     if result.reduction is None:
         return value.to(getattr(torch, result.dtype) if result.dtype else dtype)
-    over = 0 if result.over == "M" else 1
-    return REDUCTIONS[result.reduction](value, over)
+    return REDUCTIONS[result.reduction](value, dimension(result.over))
+
+
+def dimension(mode: Mode | None) -> int:
+    """The dimension of torch's that a mode of C is: -2 or -1, since C may be a batch."""
+    return -2 if mode == "M" else -1
 
 
 def _bound(epilogue: Epilogue, instruction: Instruction) -> tuple[int, float] | None:

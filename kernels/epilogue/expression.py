@@ -9,6 +9,10 @@ An operand is a layout over C: its strides are 0 along the modes that it lacks.
 
     scalar   (M,N):(0,0)      row   (M,N):(0,1)      column   (M,N):(1,0)
     matrix   (M,N):(ld,1), or (M,N):(1,ld)
+
+If C is a batch (L, M, N), an operand is shared by all of its matrices, or each has its own:
+
+    a row of each   (L,M,N):(s,0,1)
 """
 
 from __future__ import annotations
@@ -56,7 +60,8 @@ class EpilogueOperand:
 
     `modes` are those of C that it has: ("M", "N") is a matrix, ("N",) a row vector, ("M",) a column
     vector, and () a scalar. A scalar is a tensor of one element on the device; or, if `by_value`, a
-    number that is an argument of the launch. A new number needs no compile.
+    number that is an argument of the launch. A new number needs no compile. If `batched`, each
+    matrix of a batch has an operand of its own, and the tensor has a first mode L.
     """
 
     name: str
@@ -65,6 +70,7 @@ class EpilogueOperand:
     row_major: bool = True  # of a matrix: whether its rows are contiguous; else its columns are
     alignment: int = 1  # of the address, the contiguous extent and the leading stride, in elements
     by_value: bool = False
+    batched: bool = False
 
     @property
     def transposed(self) -> EpilogueOperand:
@@ -82,10 +88,12 @@ class EpilogueOperand:
     def kind(self) -> str:
         """What it is: "matrix", "row vector", "column vector", "scalar" or "number"."""
         if not self.modes:
-            return "number" if self.by_value else "scalar"
-        if self.is_matrix:
-            return "matrix"
-        return "row vector" if self.modes == ("N",) else "column vector"
+            found = "number" if self.by_value else "scalar"
+        elif self.is_matrix:
+            found = "matrix"
+        else:
+            found = "row vector" if self.modes == ("N",) else "column vector"
+        return f"{found} of each" if self.batched else found
 
     @property
     def layout(self) -> str:
@@ -95,10 +103,14 @@ class EpilogueOperand:
         '(M,N):(0,1)'
         >>> EpilogueOperand("r", ("M", "N"), row_major=False).layout
         '(M,N):(1,ld)'
+        >>> EpilogueOperand("bias", ("N",), batched=True).layout
+        '(L,M,N):(s,0,1)'
         """
-        if self.modes == ("M", "N"):
-            return "(M,N):(ld,1)" if self.row_major else "(M,N):(1,ld)"
-        return f"(M,N):({int('M' in self.modes)},{int('N' in self.modes)})"
+        if self.is_matrix:
+            strides = "ld,1" if self.row_major else "1,ld"
+        else:
+            strides = f"{int('M' in self.modes)},{int('N' in self.modes)}"
+        return f"(L,M,N):(s,{strides})" if self.batched else f"(M,N):({strides})"
 
 
 @dataclass(frozen=True)

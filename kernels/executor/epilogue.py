@@ -82,13 +82,16 @@ def _reduce(result: Result, values: Tensor, copy: TVLayout, inside: Tensor) -> T
 
 
 def over_c(operand: EpilogueOperand, tensor: Tensor, shape: Sequence[int]) -> Tensor:
-    """An operand as a tensor over C (M, N): its stride is 0 along a mode that it lacks.
+    """An operand as a tensor over C, (M, N) or (L, M, N): its stride is 0 along a mode it lacks.
 
     >>> over_c(EpilogueOperand("bias", ("N",)), torch.ones(3), (2, 3)).stride()
     (0, 1)
+    >>> over_c(EpilogueOperand("scale", ("M",), batched=True), torch.ones(5, 2), (5, 2, 3)).stride()
+    (2, 1, 0)
     """
-    shaped = tensor[:, None] if operand.modes == ("M",) else tensor
-    return shaped.expand(*shape)
+    modes = (*("L",) * operand.batched, *operand.modes)
+    placed = [slice(None) if mode in modes else None for mode in "LMN"[-len(shape) :]]
+    return (tensor if modes else tensor[0])[tuple(placed)].expand(*shape)
 
 
 def row_major(copy: TVLayout, columns: int) -> Tensor:

@@ -61,7 +61,8 @@ def check_tensors(plan: KernelPlan, *tensors: Tensor) -> None:
     extents: dict[str, tuple[int, str]] = {}  # mode → extent, the tensor that has it
     for (name, argument), tensor in zip(arguments(plan).items(), tensors, strict=True):
         if tensor.ndim != len(argument.modes):
-            need = ("one dimension", "two dimensions", "three dimensions")[len(argument.modes) - 1]
+            count = len(argument.modes)
+            need = f"{('one', 'two', 'three', 'four')[count - 1]} dimension{'s' * (count > 1)}"
             raise ValueError(f"{name} has shape {tuple(tensor.shape)}: it must have {need}")
         for mode, extent in zip(argument.modes, tensor.shape, strict=True):
             wanted, of = extents.setdefault(mode, (extent, name))

@@ -38,10 +38,11 @@ class Argument(NamedTuple):
 def arguments(plan: KernelPlan) -> dict[str, Argument]:
     """A (M, K), B (K, N), the operands of the epilogue, and its results, C (M, N), by name.
 
-    B is (2, K, N) if the epilogue has two accumulators. If the plan is batched, A, B and C have a
-    first mode L. A reduction over N is stored in parts, (parts, M), and one over M as (parts, N).
-    Operands that are passed by value are not tensors. `other_gpus` follow B. If C is scattered, the
-    result is this GPU's rows.
+    B is (2, K, N) if the epilogue has two accumulators. A reduction over N is stored in parts,
+    (parts, M), and one over M as (parts, N). If the plan is batched, A, B, the results and batched
+    operands have a mode L before these: B is (2, L, K, N) for two accumulators. Operands that are
+    passed by value are not tensors. `other_gpus` follow B. If C is scattered, the result is this
+    GPU's rows.
 
     >>> from cutedsl_gemm.kernels.sm80.rungs import multistage
     >>> for name, argument in arguments(multistage(alignment=4)).items():
@@ -54,7 +55,7 @@ def arguments(plan: KernelPlan) -> dict[str, Argument]:
     tensors = (operand for operand in epilogue.operands if not operand.by_value)
     results = zip(epilogue.result_names, epilogue.results, strict=True)
     batch = ("L",) if plan.batched else ()
-    stack = batch if epilogue.accumulators == 1 else (str(epilogue.accumulators),)
+    stack = batch if epilogue.accumulators == 1 else (str(epilogue.accumulators), *batch)
     return {
         "a": Argument((*batch, "M", "K"), plan.a_major == "K", plan.alignment, plan.dtype),
         "b": Argument((*stack, "K", "N"), plan.b_major == "MN", plan.alignment, plan.dtype),
@@ -130,15 +131,15 @@ def other_gpus(plan: KernelPlan) -> dict[str, Argument]:
 
 
 def _operand(operand: EpilogueOperand) -> Argument:
-    modes = operand.modes or ("1",)
-    return Argument(modes, operand.row_major, operand.alignment, operand.dtype)
+    modes: tuple[str, ...] = (*("L",) * operand.batched, *operand.modes)
+    return Argument(modes or ("1",), operand.row_major, operand.alignment, operand.dtype)
 
 
 def _result(plan: KernelPlan, result: Result) -> Argument:
-    if result.reduction is not None:
-        return Argument((parts_mode(result), *result.modes), True, 1, "float32")
-    rows = "rows" if plan.scattered else "M"
     batch = ("L",) if plan.batched else ()
+    if result.reduction is not None:
+        return Argument((*batch, parts_mode(result), *result.modes), True, 1, "float32")
+    rows = "rows" if plan.scattered else "M"
     return Argument((*batch, rows, "N"), True, plan.c_alignment, result.dtype or plan.dtype)
 
 

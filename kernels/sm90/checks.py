@@ -148,27 +148,23 @@ def scattered_problems(plan: Sm90Plan) -> Iterator[str]:
             f"C is scattered, and the plan is {plan.kind}{', swapped' * plan.swapped}"
             f"{', with A gathered' * plan.gathered}: it must be pingpong or cooperative"
         )
-    yield from _plain_store_problems(plan, "scattered")
+    if plan.c_alignment != PER_VECTOR or plan.epilogue != PLAIN:
+        yield "C is scattered: TMA stores the products as they are; it takes no epilogue"
     if plan.raster.of != "rows":
         yield f"C is scattered, and the raster has {plan.raster}: it must have groups of tile rows"
 
 
 def batch_problems(plan: Sm90Plan) -> Iterator[str]:
-    """A batch needs a pingpong or cooperative kernel, whose products TMA stores as they are."""
+    """A batch needs a pingpong or cooperative kernel; other plans have no batched operands."""
     if not plan.batched:
+        if names := [each.name for each in plan.epilogue.operands if each.batched]:
+            yield f"operands {names} are batched, and C is a matrix: they must not be"
         return
     if plan.gathered or plan.scattered or plan.splits > 1 or plan.schedule == "single":
         yield (
             f"C is a batch, and the plan is {plan.kind}{', with A gathered' * plan.gathered}"
             f"{', with C scattered' * plan.scattered}: it must be pingpong or cooperative"
         )
-    yield from _plain_store_problems(plan, "a batch")
-
-
-def _plain_store_problems(plan: Sm90Plan, c: str) -> Iterator[str]:
-    """TMA stores a C that is `c`, scattered or a batch, without an epilogue."""
-    if plan.c_alignment != PER_VECTOR or plan.epilogue != PLAIN:
-        yield f"C is {c}: TMA stores the products as they are; it takes no epilogue"
 
 
 def matrices_problems(plan: Sm90Plan) -> Iterator[str]:

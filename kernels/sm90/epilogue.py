@@ -22,7 +22,7 @@ from cutlass.cute.nvgpu import warp
 
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.epilogue import evaluate_all, over_c, split_arguments
-from cutedsl_gemm.kernels.device.tile import tile_count
+from cutedsl_gemm.kernels.device.tile import matrix_of, tile_count
 from cutedsl_gemm.kernels.plan.arguments import other_gpus
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.sm90.mainloop import Sm90Gemm
@@ -67,7 +67,7 @@ class PanelGemm(Sm90Gemm):
     def __call__(
         self,
         a: cute.Tensor,  # (M, K), or (L, M, K)
-        b: cute.Tensor,  # (K, N), (2, K, N) or (L, K, N)
+        b: cute.Tensor,  # (K, N), (2, K, N), (L, K, N) or (2, L, K, N)
         *arguments,  # operands and results of the epilogue, such as C (M, N); then sms, stream
     ):
         """C = A · B with the plan's epilogue, on at most `sms` multiprocessors.
@@ -79,14 +79,14 @@ class PanelGemm(Sm90Gemm):
         sent = len(other_gpus(plan))
         operands, results, rest = split_arguments(plan.epilogue, arguments[sent:])
         *number_and_epoch, sms, stream = rest
-        shape, gathered, scattered = (a.shape[-2], b.shape[-1]), (), ()
+        shape, gathered, scattered = (*a.shape[:-1], b.shape[-1]), (), ()
         if cutlass.const_expr(plan.scattered):
             output = self.scattered_output(results[0], *arguments[:sent], *number_and_epoch)
             scattered = *number_and_epoch[:1], results[0].shape[0]
         else:
             output = self.output(operands, results, shape)
             gathered = (*arguments[:sent], *number_and_epoch)
-        tiles = tile_count(shape, plan.exchanged(plan.cluster_tile))
+        tiles = tile_count(shape[-2:], plan.exchanged(plan.cluster_tile))
         if cutlass.const_expr(plan.batched):
             tiles *= a.shape[0]
         self.launch(*self.as_planned(a, b), tiles, output, sms, stream, gathered, scattered)
@@ -99,11 +99,11 @@ class PanelGemm(Sm90Gemm):
             for each in over_c(plan.epilogue, operands, shape)
         ]
         for i in plan.staged_operands:
-            views[i] = self.loads.source(views[i])
+            views[i] = self.loads.source(i, views[i])
         return (
             tuple(self.panels.output(self.c_as_planned(results[i])) for i in plan.staged),
             tuple(views),
-            self.results.output(results, shape, self.c_as_planned),
+            self.results.output(results, shape[-2:], self.c_as_planned),
             None,
         )
 
@@ -144,9 +144,13 @@ class PanelGemm(Sm90Gemm):
         if not self.plan.batched:
             return epilogue, m
         matrix, m = self.plan.tile_scheduler.matrix_of(m, extents)
-        at = None, None, (None, matrix), None
-        tiles = tuple((tma_c, gC[at]) for tma_c, gC in epilogue.tiles)
-        return epilogue._replace(tiles=tiles), m
+        of_matrix = epilogue._replace(
+            operands=self.reads.of_matrix(epilogue.operands, matrix),
+            by_threads=self.results.of_matrix(epilogue.by_threads, matrix),
+            tiles=tuple((*atom, matrix_of(gC, matrix)) for *atom, gC in epilogue.tiles),
+            loads=epilogue.loads and self.loads.of_matrix(epilogue.loads, matrix),
+        )
+        return of_matrix, m
 
     def load(self, consumer, epilogue, m, n):
         """Begin to load the operands that come through panels, for what `store` stores."""

@@ -84,7 +84,8 @@ def gemm(
 
     Rows that come by `exchange` are NaN until they arrive.
     """
-    shape, matrices = (a.shape[-2], b.shape[-1]), len(a) if plan.batched else 1
+    shape = *a.shape[:-1], b.shape[-1]
+    matrices = len(a) if plan.batched else 1
     a, chunk_order, partial_sums = _received(plan, a, exchange)
     if plan.swapped:  # Cᵀ = Bᵀ · Aᵀ
         a, b = b.mT, a.mT
@@ -153,12 +154,12 @@ def scatter(whole: Tensor, number: int, mine: Tensor, partial: Tensor) -> None:
 
 
 def operand_tiles(operand: Operand, matrix: Tensor, at_once: int) -> Tensor:
-    """The tiles of a matrix (rows, K), or of matrices (matrices, rows, K): those of all in one.
+    """The tiles of a matrix (rows, K), or of matrices (2, rows, K): those of all in one.
 
-    Those of a batch follow each other.
+    Those of a batch, (L, rows, K) or (2, L, rows, K), follow each other.
     """
-    if matrix.ndim == 3 and operand.matrices == 1:
-        return torch.cat([operand_tiles(operand, each, at_once) for each in matrix])
+    if matrix.ndim > (2 if operand.matrices == 1 else 3):
+        return torch.cat([operand_tiles(operand, each, at_once) for each in matrix.unbind(-3)])
     rows, columns = operand.shape
     stack = matrix.expand(operand.matrices, -1, -1)
     return torch.cat(

@@ -6,6 +6,7 @@ of blocks that split K. Both give `Results` their values, at coordinates of the 
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import torch
@@ -46,53 +47,74 @@ def threads_of(warps: Warps) -> slice:
 class Results:
     """The operands of an epilogue, and its results, over whole tiles of the plan's C.
 
-    What a kernel never writes is NaN. `finish` copies what is in bounds.
+    The tile rows of a batch are those of its matrices, one after the other. What a kernel never
+    writes is NaN. `finish` copies what is in bounds.
     """
 
     def __init__(
         self,
         plan: PanelPlan | SplitKPlan,
-        shape: tuple[int, int],  # (M, N) of the caller's C
+        shape: tuple[int, ...],  # (M, N) or (L, M, N) of the caller's C
         tile_counts: tuple[int, int],  # of the plan's C, down and across
         operands: tuple[Tensor | float, ...] = (),
     ) -> None:
         self.plan, self.epilogue = plan, plan.planned_epilogue
-        self.extents = plan.exchanged(shape)
+        *batch, m, n = shape
+        self.extents, self.matrices = plan.exchanged((m, n)), prod(batch)
         self.operands = [
             self._over_c(each, operand, shape)
             for each, operand in zip(plan.epilogue.operands, operands, strict=True)
         ]
         down, across = tile_counts
         padded = down * plan.output_tile[0], across * plan.output_tile[1]
+        self.rows_of_each = padded[0] // self.matrices
         self.whole = {
             i: torch.full(padded, torch.nan, dtype=getattr(torch, each.dtype or plan.dtype))
             for i, each in enumerate(self.epilogue.results)
             if each.reduction is None
         }
-        self.reduced: dict[int, Tensor] = {}  # of each reduction, the parts (parts, extent)
+        self.reduced: dict[int, Tensor] = {}  # of each reduction, the parts (L, parts, extent)
 
-    def _over_c(self, operand: Any, given: Tensor | float, shape: tuple[int, int]) -> Any:
-        """An operand as a matrix of the plan's C; a number as it is."""
+    def _over_c(self, operand: Any, given: Tensor | float, shape: tuple[int, ...]) -> Any:
+        """An operand as matrices (L, rows, columns) of the plan's C; a number as it is."""
         if not isinstance(given, Tensor):
             return given
-        matrix = over_c(operand, given, shape)
-        return matrix.mT if self.plan.swapped else matrix
+        matrix = over_c(operand, given, shape if operand.batched else shape[-2:])
+        matrix = matrix.mT if self.plan.swapped else matrix
+        return matrix.expand(self.matrices, *matrix.shape[-2:])
+
+    def in_matrix(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """The matrices of a batch to which rows belong, and the rows within them."""
+        return rows // self.rows_of_each, rows % self.rows_of_each
+
+    def inside(self, rows: Tensor, columns: Tensor) -> Tensor:
+        """Whether C has elements in these rows and columns."""
+        _, rows = self.in_matrix(rows)
+        return (rows < self.extents[0]) & (columns < self.extents[1])
+
+    def clamped(self, rows: Tensor, columns: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The matrices, and the nearest rows and columns that C has."""
+        matrix, rows = self.in_matrix(rows)
+        return matrix, rows.clamp(max=self.extents[0] - 1), columns.clamp(max=self.extents[1] - 1)
 
     def reduce(self, i: int, values: Tensor, rows: Tensor, columns: Tensor, part: Tensor) -> None:
-        """Join values of result i with those that their parts hold; all tensors broadcast."""
+        """Join values of result i with those that their parts hold; all tensors broadcast.
+
+        A part is counted within its matrix.
+        """
         result = self.epilogue.results[i]
         reduction = str(result.reduction)  # torch's scatter_reduce has the same names
-        kept, other = (rows, columns) if result.over == "N" else (columns, rows)
-        extent, bound = self.extents if result.over == "N" else self.extents[::-1]
-        parts, kept, other, values = torch.broadcast_tensors(part, kept, other, values)
+        matrix, row = self.in_matrix(rows)
+        kept, extent = (row, self.extents[0]) if result.over == "N" else (columns, self.extents[1])
         count = self.plan.reduction_parts(
             self.plan.epilogue.results[i], *self.plan.exchanged(self.extents)
         )
-        empty = torch.full((count * extent,), IDENTITIES[reduction], dtype=torch.float32)
+        size = self.matrices * count * extent
+        empty = torch.full((size,), IDENTITIES[reduction], dtype=torch.float32)
         self.reduced.setdefault(i, empty)
-        inside = (kept < extent) & (other < bound)
-        place = (parts * extent + kept)[inside]
-        self.reduced[i].scatter_reduce_(0, place, values[inside], reduction)
+        place = (matrix * count + part) * extent + kept
+        place, inside, values = torch.broadcast_tensors(place, self.inside(rows, columns), values)
+        self.reduced[i].scatter_reduce_(0, place[inside], values[inside], reduction)
 
     def values(
         self,
@@ -105,10 +127,7 @@ class Results:
 
         `loaded` are the values of operands that are read elsewhere, by their numbers.
         """
-        place = tuple(
-            each.clamp(max=extent - 1)
-            for each, extent in zip((rows, columns), self.extents, strict=True)
-        )
+        place = self.clamped(rows, columns)
         read = loaded or {}
         operands = [
             read[i] if i in read else each[place] if isinstance(each, Tensor) else each
@@ -172,13 +191,9 @@ class PanelStore:
             panels[:, step.buffer] = torch.nan
             return
         operand = self.results.operands[self.plan.staged_operands[step.slot]]
-        row, column = self.place_of_panel(step.panel, warps, tiles)
-        extents = self.results.extents
-        inside = (row < extents[0]) & (column < extents[1])
-        row, column = (
-            at.clamp(max=end - 1) for at, end in zip((row, column), extents, strict=True)
-        )
-        values = torch.where(inside, operand[row, column].float(), 0)
+        place = self.place_of_panel(step.panel, warps, tiles)
+        found = operand[self.results.clamped(*place)].float()
+        values = torch.where(self.results.inside(*place), found, 0)
         panels[:, step.buffer, self.read.flatten()] = values.flatten(1)
 
     def hold(self, step: Any, warps: Warps, panels: Tensor) -> None:
@@ -206,6 +221,7 @@ class PanelStore:
             self.results.whole[i][row, column] = values[i]
         warp = torch.arange(WARPS * WARP)[threads_of(warps)] // WARP
         m, n = self.coord(warps, tiles)
+        m = m % (self.results.rows_of_each // plan.consumer_tile[0])  # within its matrix
         for i in plan.reduced:
             over = plan.planned_epilogue.results[i].over
             part = n if over == "N" else m * WARPS + warp
@@ -269,12 +285,14 @@ class PanelStore:
         taken to be contiguous.
         """
         plan, extents = self.plan, self.results.extents
-        panel, first = (plan.panel_rows, plan.panel_columns), (first_row, first_column)
+        matrix, row = divmod(first_row, self.results.rows_of_each)
+        panel, first = (plan.panel_rows, plan.panel_columns), (row, first_column)
         rows, columns = (
             max(0, min(of, end - at)) for of, end, at in zip(panel, extents, first, strict=True)
         )
         stride, width = extents[plan.contiguous], plan.lines.width
-        start = first[1 - plan.contiguous] * stride + first[plan.contiguous]
+        start = matrix * prod(extents) + first[1 - plan.contiguous] * stride
+        start += first[plan.contiguous]
         stored = storing_threads(plan.lines, (rows, columns), start % width, stride % width)
         row, column, thread = stored
         threads = threads_of(warps)

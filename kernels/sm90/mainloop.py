@@ -30,7 +30,7 @@ from cutedsl_gemm.kernels.device.flags import wait_for_flag
 from cutedsl_gemm.kernels.device.launch import Gemm
 from cutedsl_gemm.kernels.device.opaque import opaque_true, wait_for_previous_launch
 from cutedsl_gemm.kernels.device.smem import SmemAllocator
-from cutedsl_gemm.kernels.device.tile import as_matrix, transposed
+from cutedsl_gemm.kernels.device.tile import as_matrix, matrix_of, transposed
 from cutedsl_gemm.kernels.plan.raster import ChunkOrder
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.plan.tile_scheduler import TileExtents
@@ -88,7 +88,7 @@ class Sm90Gemm(Gemm):
         """The plan's A (M, K) and B (N, K): of Cᵀ = Bᵀ · Aᵀ if operands are swapped.
 
         Of two matrices B, (2, K, N), the rows of both are one mode: ((N, 2), K). So are those of
-        all matrices of a batch: A is ((M, L), K), and B ((N, L), K).
+        all matrices of a batch: A is ((M, L), K), and B ((N, L), K), or ((N, 2, L), K).
         """
         return self.plan.exchanged((as_matrix(a), transposed(b)))
 
@@ -103,7 +103,7 @@ class Sm90Gemm(Gemm):
     def launch(
         self,
         a: cute.Tensor,  # (M, K); of a batch ((M, L), K)
-        b: cute.Tensor,  # (N, K), or ((N, matrices), K); of a batch ((N, L), K)
+        b: cute.Tensor,  # (N, K), or ((N, 2), K); of a batch ((N, L), K), or ((N, 2, L), K)
         tiles: Int32,  # of C; a cluster counts as one
         output: tuple[Any, ...],
         sms: Int32,
@@ -125,9 +125,10 @@ class Sm90Gemm(Gemm):
         tma_b, gB = self.make_tma_load(b, plan.b)
         blocks = plan.tile_scheduler.blocks(tiles, sms, cute.ceil_div)
         m, n, k = (
-            Int64(cute.size(matrix, mode=mode))
-            for matrix, mode in ((a, [0]), (b, [0, 0] if plan.batched else [0]), (a, [1]))
+            Int64(cute.size(matrix, mode=mode)) for matrix, mode in ((a, [0]), (b, [0]), (a, [1]))
         )
+        if cutlass.const_expr(plan.batched):
+            n = n // b.shape[0][-1]
         if cutlass.const_expr(plan.gathered):
             own, *rest = gathered
             gathered = (*self.make_tma_load(own, plan.a), *rest)
@@ -269,7 +270,7 @@ class Sm90Gemm(Gemm):
         clusters_m, of_each = self.cluster_rows(gA), None
         if cutlass.const_expr(self.plan.batched):
             of_each = clusters_m
-            clusters_m = of_each * cute.size(gA, mode=[2, 1])
+            clusters_m = of_each * gA.shape[2][-1]
         return TileExtents(
             clusters_m,
             cute.ceil_div(cute.size(gB, mode=[2, 0]), across),
@@ -312,8 +313,7 @@ class Sm90Gemm(Gemm):
         if not self.plan.batched:
             return operands, m
         matrix, m = self.plan.tile_scheduler.matrix_of(m, extents)
-        at = None, None, (None, matrix), None
-        a, b = (each._replace(gX=each.gX[at]) for each in (operands.a, operands.b))
+        a, b = (each._replace(gX=matrix_of(each.gX, matrix)) for each in (operands.a, operands.b))
         return operands._replace(a=a, b=b), m
 
     def cluster_sync(self):

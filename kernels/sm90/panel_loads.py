@@ -17,6 +17,7 @@ from cutlass import Int64
 from cutlass.cute.nvgpu import cpasync, warp
 
 from cutedsl_gemm.kernels.device import lower
+from cutedsl_gemm.kernels.device.tile import matrix_of
 from cutedsl_gemm.kernels.plan.smem import staged_layout
 from cutedsl_gemm.kernels.plan.tma import EVICT_FIRST
 from cutedsl_gemm.kernels.sm90.panel_fragments import issues_tma, lane_rows, tiled_copy
@@ -29,16 +30,20 @@ class PanelLoads:
 
     def __init__(self, plan):
         self.plan = plan
-        operands = plan.planned_epilogue.operands
-        self.dtypes = [lower.DTYPES[operands[i].dtype] for i in plan.staged_operands]
+        self.operands = plan.planned_epilogue.operands
+        self.dtypes = [lower.DTYPES[self.operands[i].dtype] for i in plan.staged_operands]
 
-    def source(self, operand):
-        """The TMA load atom, and the operand (M, N) as TMA sees it."""
-        panel = (self.plan.panel_rows, self.plan.panel_columns)
-        load = cpasync.CopyBulkTensorTileG2SOp()
+    def source(self, i, operand):
+        """The TMA load atom, and operand i, (M, N) or ((M, L), N), as TMA sees it."""
+        load, panel = cpasync.CopyBulkTensorTileG2SOp(), self.tiler(i)
         return cpasync.make_tiled_tma_atom(
             load, operand, lower.smem_layout(self.plan.staging), panel
         )
+
+    def tiler(self, i):
+        """That of a panel of operand i."""
+        panel = self.plan.panel_rows, self.plan.panel_columns
+        return self.plan.gmem_tiler(panel) if self.operands[i].batched else panel
 
     def tensors(self, storage, loaded, operands):
         """For each operand, its panels (R, P, staged_panels), the atom, and the operand in panels.
@@ -50,9 +55,18 @@ class PanelLoads:
         for i, dtype in zip(plan.staged_operands, self.dtypes, strict=True):
             tma, gO = operands[i]
             sO = lower.smem_tensor(storage, layout, dtype)
-            gO = cute.local_tile(gO, (plan.panel_rows, plan.panel_columns), (None, None))
-            found.append((sO, tma, gO))
+            found.append((sO, tma, cute.local_tile(gO, self.tiler(i), (None, None))))
         return *found, loaded
+
+    def of_matrix(self, tensors, matrix):
+        """The `tensors` for one of the matrices of a batch."""
+        *found, loaded = tensors
+        pairs = zip(found, self.plan.staged_operands, strict=True)
+        of_matrix = (
+            (sO, tma, matrix_of(gO, matrix) if self.operands[i].batched else gO)
+            for (sO, tma, gO), i in pairs
+        )
+        return *of_matrix, loaded
 
     def mbarrier(self, loaded, consumer, panel):
         """The mbarrier of a panel, of all operands."""

@@ -299,10 +299,13 @@ class Sm90Plan:
     def gmem_tiler(self, tiler: tuple[Any, int]) -> tuple[Any, int]:
         """The tiler (rows, columns) of a matrix in global memory; of a batch, ((rows, 1), columns).
 
-        The rows of a batch are one mode, (rows of a matrix, matrices): a tile has those of one.
+        The rows of a batch are one mode, (rows of a matrix, matrices): a tile has those of one. A
+        tiler ((rows, matrices of B), columns) becomes ((rows, matrices of B, 1), columns).
         """
         rows, columns = tiler
-        return ((rows, 1), columns) if self.batched else tiler
+        if not self.batched:
+            return tiler
+        return (*(rows if isinstance(rows, tuple) else (rows,)), 1), columns
 
     @property
     def tile_scheduler(self) -> TileScheduler:

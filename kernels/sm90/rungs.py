@@ -4,7 +4,7 @@ Each function returns a checked plan with as many stages as fit into shared memo
 `b_major` are those of the caller's A and B. If `swapped`, the kernel computes Cᵀ = Bᵀ · Aᵀ: BM
 counts columns of the caller's C, and BN rows. `c_alignment` is 8, or 1 for a C of any row length,
 leading stride and address, which the consumers' threads store instead of TMA. The `epilogue` is
-that of the caller's C.
+that of the caller's C. If `batched`, one launch computes C (L, M, N) = A (L, M, K) · B (L, K, N).
 """
 
 from __future__ import annotations
@@ -77,6 +77,7 @@ def cooperative(
     swapped: bool = False,
     c_alignment: int = PER_VECTOR,
     epilogue: Epilogue = PLAIN,
+    batched: bool = False,
 ) -> PanelPlan:
     """Two consumers share each tile; one if BM is 64, or three if BM is 192 and BN <= 200.
 
@@ -101,6 +102,7 @@ def cooperative(
         swapped=swapped,
         c_alignment=c_alignment,
         epilogue=epilogue,
+        batched=batched,
     )
 
 
@@ -116,6 +118,7 @@ def pingpong(
     c_alignment: int = PER_VECTOR,
     epilogue: Epilogue = PLAIN,
     consumers: int = 2,
+    batched: bool = False,
 ) -> PanelPlan:
     """Two consumer warpgroups, or three if the epilogue is long, take turns with whole tiles.
 
@@ -140,6 +143,7 @@ def pingpong(
         c_alignment=c_alignment,
         epilogue=epilogue,
         consumers=consumers,
+        batched=batched,
     )
 
 
@@ -208,6 +212,7 @@ def _panel_plan(
     c_alignment: int = PER_VECTOR,
     epilogue: Epilogue = PLAIN,
     consumers: int | None = None,
+    batched: bool = False,
 ) -> PanelPlan:
     """The checked plan of a schedule; its panels are `default_panels` unless `c_stages` is given.
 
@@ -241,6 +246,7 @@ def _panel_plan(
         swapped=swapped,
         c_alignment=c_alignment,
         epilogue=epilogue,
+        batched=batched,
         stages=0,  # as many as fit, below
         accumulator=accumulator(rows, wgmma_columns),
         fragment=fragment(rows, wgmma_columns, columns, a.matrices, b.matrices),

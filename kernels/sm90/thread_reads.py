@@ -19,6 +19,7 @@ from cutlass import Float32, Int32
 
 from cutedsl_gemm.kernels.device import lower
 from cutedsl_gemm.kernels.device.epilogue import load_values
+from cutedsl_gemm.kernels.device.tile import matrix_of
 from layouts import crd2idx, size, slice_and_offset
 from layouts.hardware.facts import WARP
 
@@ -36,6 +37,15 @@ class ThreadReads:
 
     def __init__(self, plan):
         self.plan, self.operands = plan, plan.planned_epilogue.operands
+
+    def of_matrix(self, views, matrix):
+        """What a thread reads of the operands of a batch, for one of its matrices."""
+        read = [
+            operand.batched and i not in self.plan.staged_operands
+            for i, operand in enumerate(self.operands)
+        ]
+        pairs = zip(views, read, strict=True)
+        return tuple(matrix_of(each, matrix) if has_own else each for each, has_own in pairs)
 
     def ahead(self, views, thread, m, n):
         """Read all but the matrices, for row m of panels in tile column n."""

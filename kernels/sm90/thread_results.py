@@ -17,7 +17,7 @@ import cutlass.cute as cute
 from cutlass import Float32, select_
 
 from cutedsl_gemm.kernels.device import lower
-from cutedsl_gemm.kernels.device.tile import in_bounds
+from cutedsl_gemm.kernels.device.tile import in_bounds, matrix_of
 from cutedsl_gemm.kernels.epilogue.operations import IDENTITIES
 from cutedsl_gemm.kernels.epilogue.registers import combine
 from layouts import size
@@ -40,6 +40,14 @@ class ThreadResults:
         whole = tuple(as_planned(results[i]) for i in self.plan.direct)
         reduced = tuple(results[i] for i in self.plan.reduced)
         return whole, reduced, self.plan.exchanged(shape)
+
+    def of_matrix(self, output, matrix):
+        """The tensors of one of the matrices of a batch."""
+        if not self.plan.stores_from_registers:
+            return ()
+        whole, reduced, extents = output
+        whole = tuple(matrix_of(each, matrix) for each in whole)
+        return whole, tuple(each[matrix, None, None] for each in reduced), extents
 
     def begin(self):
         """Totals of the reductions over columns, one for each row of a thread: none yet."""

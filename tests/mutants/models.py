@@ -255,7 +255,7 @@ FAULTS = (
     Fault(
         "changed_in_place_unseen",
         RECOGNITION,
-        "        if halves or self.expressions[result][0] != \"linear\":\n",
+        '        if halves or self.expressions[result][0] != "linear":\n',
         "        if halves:\n",
         "An MLP that changes its input in place leaves it as it was, when converted.",
     ),

@@ -295,10 +295,12 @@ class Thread:
         step, plan = action.step, self.plan
         origin = self.panel_origin(action, step.panel)
         start = self.smem.panel(self.consumer, step.buffer)
+        operand = plan.planned_epilogue.operands[plan.staged_operands[step.slot]]
+        matrix, _ = self.product.in_matrix(self.work_tiles[action.tile])
         for place, offset in boxes(panel_origins(plan), plan.contiguous, origin):
             yield events.TmaLoad(
                 f"tma_{step.operand}",
-                place,
+                place + (self.of_batch(matrix) if operand.batched else ()),
                 start + offset,
                 self.mbarrier(action),
                 None,
@@ -390,16 +392,16 @@ class Thread:
         plan, step = self.plan, action.step
         origin = self.panel_origin(action, step.panel)
         start = self.smem.panel(self.consumer, step.buffer)
+        matrix, _ = self.product.in_matrix(self.work_tiles[action.tile])
         name, owner = result_names(plan)[step.slot], self.chunk(action.tile)
         if plan.scattered and owner == self.product.number:
             name = "c"
         elif plan.scattered:
             origin = add(origin, (owner * self.product.own_rows, 0))
         if not step.asynchronous:
-            yield from self.store_elements(start, origin)
+            yield from self.store_elements(start, origin, matrix)
             return
         # Every lane lists it: without elect.sync, ptxas issues it once for the warp.
-        matrix, _ = self.product.in_matrix(self.work_tiles[action.tile])
         for place, offset in boxes(panel_origins(plan), plan.contiguous, origin):
             at = place + self.of_batch(matrix)
             yield events.TmaStore(f"tma_{name}", at, start + offset, EVICT_FIRST)
@@ -418,14 +420,15 @@ class Thread:
         first = self.first_row // plan.a.matrices, self.first_column // plan.b.matrices
         return add((m * rows, n * columns), first)
 
-    def store_elements(self, start: int, origin: Pair) -> Iterator[Event]:
+    def store_elements(self, start: int, origin: Pair, matrix: int) -> Iterator[Event]:
         """The words and elements of a panel that the thread stores, those that C has."""
         plan, lines, along = self.plan, self.plan.lines, self.plan.contiguous
         panel = plan.panel_rows, plan.panel_columns
         left = zip(panel, self.product.extents, origin, strict=True)
         rows, columns = (max(0, min(of, end - at)) for of, end, at in left)
         stride = self.product.c_stride
-        first = origin[1 - along] * stride + origin[along]
+        before = matrix * self.product.c_shape[0] * stride
+        first = before + origin[1 - along] * stride + origin[along]
         for word in range(0, prod(panel), lines.width):
             yield events.LoadShared(start + word * BYTES, lines.width * BYTES)
         for element in range(prod(panel)):
@@ -435,11 +438,12 @@ class Thread:
             at = range(position, position + count)
             places = [(line, each) if along else (each, line) for each in at]
             values = tuple(start + plan.staging(place) * BYTES for place in places)
-            yield self.store_c(plan.exchanged(add(origin, places[0])), count * BYTES, values)
+            place = plan.exchanged(add(origin, places[0]))
+            yield self.store_c(place, count * BYTES, values, before)
 
-    def store_c(self, place: Pair, count: int, values) -> Event:
-        """A store of `count` bytes from (row, column) of the caller's C on."""
-        offset = place[0] * self.product.c_stride + place[1]
+    def store_c(self, place: Pair, count: int, values, before: int = 0) -> Event:
+        """A store of `count` bytes from (row, column) of the caller's C, or of its matrix, on."""
+        offset = before + place[0] * self.product.c_stride + place[1]
         return events.StoreGlobal("gC", offset * BYTES, count, values)
 
     # Partial sums

@@ -16,6 +16,7 @@ from __future__ import annotations
 import struct
 from functools import lru_cache
 from itertools import chain
+from math import prod
 from typing import Any, TypeAlias
 
 from cutedsl_gemm.kernels.compile import build
@@ -78,22 +79,36 @@ def arguments(
         c, of_plan = matrix("gC", 1, m, n, c_stride), matrix("gC", 5, rows, columns, c_stride)
         return (*loads, _sums(plan, 4, m, n), of_plan, *policies), (_sums(plan, 0, m, n), c)
     if plan.stored_by_tma:
-        own = {"c": rows // group[0]} if plan.scattered else {}
+        sent = {"c": rows // group[0]} if plan.scattered else {}
         maps = (
-            tensor_map(each, own.get(each, rows), *matrices, columns) for each in result_names(plan)
+            tensor_map(each, sent.get(each, rows), *matrices, columns)
+            for each in result_names(plan)
         )
         given = [*loads, *chain.from_iterable(maps)]
         for i, operand in enumerate(plan.planned_epilogue.operands):
+            own = matrices if operand.batched else ()
             if i in plan.staged_operands:
-                given += tensor_map(operand.name, rows, columns)
+                given += tensor_map(operand.name, rows, *own, columns)
             else:
-                given.append(_operand(operand, len(given), rows, columns))
+                given.append(_operand(operand, len(given), rows, columns, own))
         if plan.gathered:
             given += _gathered(len(given), *group, rows, k)
         if plan.scattered:
-            given += _scattered(plan, len(given), *group, own["c"], columns)
+            given += _scattered(plan, len(given), *group, sent["c"], columns)
         return ((*given, *policies),)
+    if plan.batched:
+        return ((*loads, _batch(plan, 4, rows, batch, columns, c_stride), *policies),)
     return ((*loads, matrix("gC", 4, rows, columns, c_stride), *policies),)
+
+
+def _batch(
+    plan: PanelPlan, parameter: int, rows: int, batch: int, columns: int, stride: int
+) -> Argument:
+    """The plan's C ((M, L), N) of matrices that follow each other, with this leading stride."""
+    of_each = stride * plan.exchanged((rows, columns))[0]
+    strides = plan.exchanged((stride, of_each))  # in the order of the modes
+    value = struct.pack("<Qiii4xqq", pointer(parameter), rows, batch, columns, *strides)
+    return Argument("gC", value)
 
 
 def _gathered(parameter: int, gpus: int, number: int, rows: int, k: int) -> tuple[Argument, ...]:
@@ -140,13 +155,19 @@ def result_names(plan: PanelPlan) -> list[str]:
     return [f"c{staged or ''}" for staged in range(len(plan.staged))]
 
 
-def _operand(operand: EpilogueOperand, parameter: int, rows: int, columns: int) -> Argument:
+def _operand(
+    operand: EpilogueOperand, parameter: int, rows: int, columns: int, batch: tuple[int, ...] = ()
+) -> Argument:
     """An operand over the plan's C, whose lines follow each other in memory."""
-    extents = struct.pack("<Qii", pointer(parameter), rows, columns)
-    if not operand.is_matrix:
-        return Argument(operand.name, extents)
-    leading = columns if operand.row_major else rows
-    return Argument(operand.name, extents + struct.pack("<q", leading))
+    of_each = prod({"M": rows, "N": columns}[mode] for mode in operand.modes)
+    strides = [of_each for _ in batch if operand.modes]
+    if operand.is_matrix and operand.row_major:
+        strides = [columns, *strides]
+    elif operand.is_matrix:
+        strides = [*strides, rows]
+    extents = struct.pack(f"<Q{2 + len(batch)}i", pointer(parameter), rows, *batch, columns)
+    padding = bytes(-len(extents) % 8)
+    return Argument(operand.name, extents + padding + struct.pack(f"<{len(strides)}q", *strides))
 
 
 def _sums(plan: SplitKPlan, parameter: int, m: int, n: int) -> Argument:

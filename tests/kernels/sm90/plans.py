@@ -102,13 +102,31 @@ TMA = [
         pingpong((64, 32, 48), swapped=True, b_major="MN"),
     ),
 ]
+OF_EACH = replace(RESIDUAL, batched=True)
 BATCHED = [
-    replace(pingpong((64, 72, 64), cluster=(2, 2)), batched=True),
-    replace(cooperative((192, 48, 64), swapped=True, b_major="MN"), batched=True),
+    pingpong((64, 72, 64), cluster=(2, 2), batched=True),
+    cooperative((192, 48, 64), swapped=True, b_major="MN", batched=True),
+    pingpong((64, 64, 64), cluster=(2, 1), b_major="MN", epilogue=SWIGLU, batched=True),
+    pingpong(
+        (64, 48, 64),
+        batched=True,
+        epilogue=trace(lambda acc, residual, other: acc * residual + other, [OF_EACH, OTHER]),
+    ),
+    pingpong((64, 72, 64), swapped=True, c_alignment=1, batched=True),
     *deep(
-        replace(pingpong((128, 48, 64), cluster=(2, 1), raster=Raster(3)), batched=True),
-        replace(pingpong((64, 32, 128), raster=Raster(2, "columns"), a_major="MN"), batched=True),
-        replace(cooperative((256, 64, 64), cluster=(1, 2)), batched=True),
+        pingpong((128, 48, 64), cluster=(2, 1), raster=Raster(3), batched=True),
+        pingpong((64, 32, 128), raster=Raster(2, "columns"), a_major="MN", batched=True),
+        cooperative((256, 64, 64), cluster=(1, 2), batched=True),
+        cooperative((128, 160, 64), cluster=(4, 1), epilogue=SWIGLU, batched=True),
+        pingpong((128, 80, 64), cluster=(1, 2), swapped=True, epilogue=SWIGLU, batched=True),
+        pingpong((128, 80, 64), swapped=True, c_alignment=1, batched=True),  # in words of 8
+        cooperative((128, 72, 64), c_alignment=1, batched=True),
+        pingpong(
+            (128, 176, 64),
+            swapped=True,
+            batched=True,
+            epilogue=trace(lambda acc, residual: acc + residual, [OF_EACH]),
+        ),
     ),
 ]
 GATHERED = deep(
