@@ -21,24 +21,16 @@ from cutedsl_gemm.calls.fused import bound, compute
 from cutedsl_gemm.calls.results import Results
 from cutedsl_gemm.calls.signature import DEFAULTS, Options
 from cutedsl_gemm.explanation import explain
-from cutedsl_gemm.inputs.checks import check_no_batch
 from cutedsl_gemm.inputs.operands import Value, check_range
 from cutedsl_gemm.inputs.problem import Problem
 from cutedsl_gemm.inputs.request import Fixed, Function, check_names, epilogue_of, parts_of, request
-from cutedsl_gemm.inputs.tensors import (
-    DENSE,
-    aligned,
-    aligned_starts,
-    device_of,
-    is_sharded,
-    problem_of_batch,
-)
+from cutedsl_gemm.inputs.tensors import DENSE, aligned, device_of, is_sharded
 from cutedsl_gemm.inputs.transforms import dispatch_modes, tracing, transformed
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.ops.derivatives import NO_GRADIENT, Product, apply_product
 from cutedsl_gemm.ops.fused_derivatives import FusedProduct, of_accumulators
 from cutedsl_gemm.select.choose import checked_tile
-from cutedsl_gemm.select.registry import DEFAULT, named
+from cutedsl_gemm.select.registry import named
 
 
 def gemm(
@@ -189,7 +181,6 @@ def _fused(
 ) -> Tensor | Results:
     """gemm with an epilogue: one result, or several."""
     try:
-        check_no_batch(a)
         function = epilogue_of(epilogue, operands, gemm)
         if options.tile is not None and not is_dynamo_compiling():
             tile = checked_tile(options.tile)
@@ -333,18 +324,11 @@ def plan_for(
     tile = None if tile is None else checked_tile(tile)
     check_flag("invariant", invariant)
     found = named(kernel, device_of(a))
-    if isinstance(a, Tensor) and a.ndim == 3 and epilogue is None:
-        of_batch = problem_of_batch(a, b, found.requirements.with_meta, invariant)
-        check_chosen(kernel, tune=False)
-        if found.name == DEFAULT and of_batch is not None and aligned_starts(a, b):
-            return found.plan(_checked_not_empty(of_batch), tile)
-        if len(a) == 0:
-            raise ValueError("the batch is empty, and needs no kernel; call gemm")
-        return plan_for(a[0], b[0], tile=tile, invariant=invariant)
+    check_chosen(a, kernel, tune=False)
     asked = request(a, b, function, operands, found.requirements.with_meta)
-    requirements = found.requirements_for(a, *parts_of(b)).with_meta
+    requirements = found.requirements_for(a, *parts_of(a, b)).with_meta
     on_copies = kernel is None and not all(
-        aligned(each, requirements) for each in (a, *parts_of(b))
+        aligned(each, requirements) for each in (a, *parts_of(a, b))
     )
     if on_copies:
         requirements = found.requirements.with_meta  # copies have the widest alignment
@@ -354,6 +338,8 @@ def plan_for(
 
 def _checked_not_empty(problem: Problem) -> Problem:
     """The problem; ValueError if no kernel computes it."""
+    if problem.batch == 0:
+        raise ValueError("the batch is empty, and needs no kernel; call gemm")
     if 0 in problem.mnk:
         raise ValueError(f"M, N, K = {problem.mnk}: an empty product needs no kernel; call gemm")
     return problem

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 
 from torch import Tensor
@@ -12,11 +12,7 @@ from cutedsl_gemm.calls.call import Tile, check_flag
 from cutedsl_gemm.inputs.operands import Value
 from cutedsl_gemm.inputs.problem import TMA, Problem, round_up
 from cutedsl_gemm.inputs.request import Function, epilogue_of, readable, request
-from cutedsl_gemm.inputs.tensors import (
-    aligned,
-    aligned_starts,
-    problem_of_batch,
-)
+from cutedsl_gemm.inputs.tensors import aligned
 from cutedsl_gemm.kernels.sm90.launch_policy import pass_through_l2, uses_pdl
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.select.candidate import candidate_of
@@ -60,38 +56,18 @@ def explain(
     tile = None if tile is None else checked_tile(tile)
     check_flag("invariant", invariant)
     function = epilogue_of(epilogue, operands, explain)
-    if isinstance(a, Tensor) and a.ndim == 3 and epilogue is None:
-        return _explained_batch(a, b, tile, invariant)
     asked = request(a, b, function, operands, TMA.with_meta)
     problem = asked.problem(a, b, TMA.with_meta, invariant, on_copies=True)
-    read = {"A": aligned(a, TMA), "B": readable(b, TMA)}
+    read = {"A": aligned(a, TMA), "B": readable(a, b, TMA)}
     copied = [name for name, in_place in read.items() if not in_place]
-    return _listed(_lines(problem, tile, copied))
-
-
-def _listed(lines: Iterable[tuple[str, str]]) -> str:
-    return "\n".join(f"{name:<12} {text}" for name, text in lines)
-
-
-def _explained_batch(a: Tensor, b: Tensor, tile: Tile | None, invariant: bool) -> str:
-    """The plan of a batch: of all its products, or of one of them."""
-    problem = problem_of_batch(a, b, TMA.with_meta, invariant)
-    if problem is not None and aligned_starts(a, b):
-        return _listed(_lines(problem, tile, []))
-    if len(a) == 0:
-        return _listed([("choice", "no kernel: the batch is empty")])
-    of_one = explain(a[0], b[0], tile=tile, invariant=invariant)
-    if len(a) == 1 or a[0].numel() == 0 or b[0].numel() == 0:
-        return of_one
-    why = "TMA cannot read and store all matrices in place"
-    return f"{_listed([('batch', f'{len(a)} products, one after the other: {why}')])}\n{of_one}"
+    return "\n".join(f"{name:<12} {text}" for name, text in _lines(problem, tile, copied))
 
 
 def _lines(problem: Problem, tile: Tile | None, copied: list[str]) -> Iterator[tuple[str, str]]:
     m, n, k = problem.mnk
     parts = problem.epilogue.accumulators
-    batch = (problem.batch,) if problem.batch > 1 else ()
-    of_b = (*batch, k, n) if parts == 1 else (parts, k, n)
+    batch = (problem.batch,) if problem.batch != 1 else ()
+    of_b = (*batch, k, n) if parts == 1 else (parts, *batch, k, n)
     yield "problem", f"C {(*batch, m, n)} = A {(*batch, m, k)} · B {of_b}, {problem.dtype}"
     yield "card", f"NVIDIA H100 SXM, {SMS} multiprocessors: all times are estimates for it"
     if copied:
@@ -100,7 +76,7 @@ def _lines(problem: Problem, tile: Tile | None, copied: list[str]) -> Iterator[t
         yield "copies", f"{' and '.join(copied)}{launch}: {why}"
     if n % TMA.alignment:
         yield "stores", f"C: by threads; TMA stores rows of multiples of 16 bytes, and N is {n}"
-    if m * n * k == 0:
+    if problem.flops == 0:
         yield "choice", "no kernel: C is empty or zero"
         return
     if problem.invariant:

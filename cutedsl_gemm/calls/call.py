@@ -21,7 +21,6 @@ from cutedsl_gemm.inputs.aliasing import check_disjoint, span_bytes
 from cutedsl_gemm.inputs.checks import (
     check_matrices_or_batches,
     check_memory,
-    check_operands,
     check_out,
 )
 from cutedsl_gemm.inputs.problem import Problem, Requirements
@@ -37,7 +36,6 @@ from cutedsl_gemm.inputs.tensors import (
     fits,
     matrix_of,
     problem_of,
-    problem_of_batch,
 )
 from cutedsl_gemm.inputs.transforms import check_not_jit_traced, untraced
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
@@ -93,11 +91,9 @@ def call(
         signature = None  # an argument is not a dense tensor: `_make` raises with the reason
     check_not_jit_traced()
     on_copies = partial(_on_copies, tile, tune, invariant) if kernel is None else None
-    if isinstance(a, Tensor) and a.ndim == 3:
-        made = _make_batch(a, b, tile, out, kernel, tune, invariant)
-    else:
-        options = tune, invariant, unaligned_out
-        made = _make(a, b, tile, out, named(kernel, device_of(a)), *options, on_copies)
+    check_chosen(a, kernel, tune)
+    options = tune, invariant, unaligned_out
+    made = _make(a, b, tile, out, named(kernel, device_of(a)), *options, on_copies)
     return made if signature is None else remember(_calls, signature, made)
 
 
@@ -113,15 +109,18 @@ def _make(
     unaligned_out: bool,
     on_copies: Call | None,
 ) -> Call:
-    check_operands(a, b, kernel.requirements)
+    check_matrices_or_batches(a, b, kernel.requirements)
     if out is not None:
         check_out(out, a, b)
     check_options(a, tile, kernel, tune, invariant)
+    n = b.shape[-1]
+    shape = *a.shape[:-1], n
+    if prod(shape) * a.shape[-1] == 0:
+        return partial(_empty, kernel.requirements)
+    if one_by_one(a, kernel):
+        return partial(_one_by_one, tile, invariant)
     tensors = (a, b) if out is None or unaligned_out else (a, b, out)
     requirements = kernel.requirements_for(*tensors)
-    (m, k), n = a.shape, b.shape[1]
-    if m * n * k == 0:
-        return partial(_empty, requirements)
     stored = _stored(out, n, requirements, unaligned_out)
     if requirements.stores_anywhere:
         requirements = replace(requirements, c_alignment=stored.alignment)
@@ -130,10 +129,10 @@ def _make(
         return on_copies
     problem = problem_of(a, b, requirements, invariant)
     problem = replace(problem, c_alignment=stored.alignment)
-    result = _result(a, (m, n), stored) if out is None or stored.through_copy else out
+    result = _result(a, shape, stored) if out is None or stored.through_copy else out
     matrices = problem.a, problem.b, matrix_of("out", result, requirements.for_c)
     pairs = zip(matrices, (a, b, result), strict=True)
-    same_strides = all(matrix.stride == tensor.stride() for matrix, tensor in pairs)
+    same_strides = all(matrix.stride == tensor.stride()[-2:] for matrix, tensor in pairs)
 
     def run(plan: KernelPlan) -> Run:
         run = runner(kernel, requirements, plan, a.device, invariant)
@@ -145,12 +144,12 @@ def _make(
 
     problem = problem.transposed if stored.transposed else problem
     if tune:
-        scratch = torch.empty_strided((m, n), result.stride(), dtype=a.dtype, device=a.device)
+        scratch = torch.empty_strided(shape, result.stride(), dtype=a.dtype, device=a.device)
         plan = tuned_plan(problem, a.device, lambda plan: partial(run(plan), a, b, scratch))
     else:
         plan = kernel.plan(problem, tile)
     if out is None:
-        made = allocating(run(plan), requirements, allocator(a, m, n), on_copies)
+        made = allocating(run(plan), requirements, allocator(a, *shape), on_copies)
     elif unaligned_out:
         made = writing(run(plan), replace(requirements, c_alignment=1), _spans(a, b, out))
     else:
@@ -158,43 +157,23 @@ def _make(
     return on_device(made, a.device)
 
 
-@untraced
-def _make_batch(
-    a: Tensor,
-    b: Tensor,
-    tile: Tile | None,
-    out: Tensor | None,
-    name: str | None,
-    tune: bool,
-    invariant: bool,
-) -> Call:
-    """The products of batches a (L, M, K) and b (L, K, N): by one kernel, or one by one."""
-    kernel = named(name, a.device)
-    requirements = kernel.requirements
-    problem = problem_of_batch(a, b, requirements, invariant, out)
-    check_options(a, tile, kernel, tune, invariant)
-    check_chosen(name, tune)
-    shape = *a.shape[:-1], b.shape[-1]
-    if a.shape[-1] * prod(shape) == 0:
-        return partial(_empty, requirements)
-    one_by_one = partial(_one_by_one, tile, invariant)
-    if kernel.name != DEFAULT or problem is None:
-        return one_by_one
-    run = runner(kernel, requirements, kernel.plan(problem, tile), a.device, invariant)
-    if out is None:
-        made = allocating(run, requirements, allocator(a, *shape), one_by_one)
-    else:
-        made = writing(run, requirements, _spans(a, b, out), one_by_one)
-    return on_device(made, a.device)
-
-
 def _spans(*tensors: Tensor) -> tuple[int, ...]:
     return tuple(map(span_bytes, tensors))
 
 
-def check_chosen(kernel: str | None, tune: bool) -> None:
-    """ValueError if the kernel of a batch is not left to the model."""
-    if kernel is not None or tune:
+def is_batch(a: object) -> bool:
+    """Whether it is a batch (L, M, K)."""
+    return isinstance(a, Tensor) and a.ndim == 3
+
+
+def one_by_one(a: Tensor, kernel: Kernel) -> bool:
+    """Whether the products of a batch are computed one by one: of one, or before Hopper."""
+    return is_batch(a) and (a.shape[0] == 1 or kernel.name != DEFAULT)
+
+
+def check_chosen(a: object, kernel: str | None, tune: bool) -> None:
+    """ValueError if a is a batch, whose kernel is not left to the model."""
+    if is_batch(a) and (kernel is not None or tune):
         option = f"kernel is {kernel!r}" if kernel is not None else "tune is True"
         raise ValueError(f"{option}, and a is a batch: the model chooses its plan; omit it")
 
@@ -238,15 +217,16 @@ def _stored(out: Tensor | None, n: int, requirements: Requirements, unaligned_ou
         return _Stored(transposed, alignment, unaligned_out)
     if unaligned_out and not contiguous:
         return _Stored(transposed, alignment, True)
-    whole = aligned_rows and out.shape[0 if transposed else 1] % alignment == 0
+    whole = aligned_rows and out.shape[-2 if transposed else -1] % alignment == 0
     return _Stored(transposed, alignment if whole else 1, False)
 
 
-def _result(like: Tensor, shape: tuple[int, int], stored: _Stored) -> Tensor:
+def _result(like: Tensor, shape: tuple[int, ...], stored: _Stored) -> Tensor:
     """What the kernel writes, on meta: a new result, or the padded tensor before the copy."""
     meta = torch.empty(0, dtype=like.dtype, device="meta")
     new = partial(empty_padded, meta) if stored.through_copy else meta.new_empty
-    return new(shape[::-1]).mT if stored.transposed else new(shape)
+    *batch, m, n = shape
+    return new((*batch, n, m)).mT if stored.transposed else new(shape)
 
 
 def _on_copies(

@@ -23,10 +23,11 @@ OVERLAP = (9, 0)  # the compute capability that introduced programmatic dependen
 
 
 def copy(*pairs: Pair) -> None:
-    """Copy each source to its target: matrices of one dtype on one device, up to two pairs.
+    """Copy each source to its target: tensors of one dtype on one device, up to two pairs.
 
     One launch of the copy kernel copies all pairs of 16-bit elements whose rows, or columns, are
-    contiguous in both. torch copies the others.
+    contiguous in both. torch copies the others. Batches count as matrices if the rows of all their
+    matrices are equally far apart.
     """
     rows = []
     for source, target in pairs:
@@ -72,10 +73,26 @@ def _rows(source: Tensor, target: Tensor) -> Pair | None:
     if dtype_name(source.dtype) not in DTYPES:
         return None
     for pair in ((source, target), (source.mT, target.mT)):
+        if source.ndim == 3:
+            if not all(map(_is_evenly_spaced, pair)):
+                continue
+            pair = _flattened(pair[0]), _flattened(pair[1])
         disjoint_rows = pair[1].shape[0] == 1 or pair[1].stride(0) >= pair[1].shape[1]
         if pair[0].stride(1) == pair[1].stride(1) == 1 and disjoint_rows:
             return pair
     return None
+
+
+def _is_evenly_spaced(batch: Tensor) -> bool:
+    """Whether the rows of all matrices of a batch are equally far apart."""
+    _, rows, _ = batch.shape
+    return batch.stride(0) == rows * batch.stride(1)
+
+
+def _flattened(batch: Tensor) -> Tensor:
+    """The rows of all matrices of a batch, as those of one."""
+    (count, rows, columns), (_, down, across) = batch.shape, batch.stride()
+    return batch.as_strided((count * rows, columns), (down, across))
 
 
 def _copies(*pairs: Pair) -> Copies:

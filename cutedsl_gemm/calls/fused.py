@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.calls.call import check_options, tuned_plan
+from cutedsl_gemm.calls.call import check_chosen, check_options, one_by_one, tuned_plan
 from cutedsl_gemm.calls.copies import aligned_copies
 from cutedsl_gemm.calls.on_device import on_device
 from cutedsl_gemm.calls.results import (
@@ -44,7 +44,7 @@ from cutedsl_gemm.inputs.request import (
 )
 from cutedsl_gemm.inputs.tensors import aligned, aligned_copy, check_address, device_of
 from cutedsl_gemm.inputs.transforms import untraced
-from cutedsl_gemm.kernels.epilogue.evaluate import evaluate, finish
+from cutedsl_gemm.kernels.epilogue.evaluate import dimension, evaluate, finish
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, EpilogueOperand, Instruction, Result
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.select.registry import Kernel, named
@@ -99,7 +99,7 @@ def bound(a: Tensor, b: Tensor, function: Function, operands: Values, options: O
 def composed(
     epilogue: Epilogue, accumulators: Results, values: Sequence[Value], dtype: torch.dtype
 ) -> Results:
-    """The results by torch's own functions, of accumulators (M, N) in fp32.
+    """The results by torch's own functions, of accumulators (M, N) or (L, M, N) in fp32.
 
     `dtype` is that of A and B.
 
@@ -131,16 +131,19 @@ def _make(
     kernel = named(options.kernel, device_of(a))
     _check_memory(operands.items())
     asked = request(a, b, function, operands, kernel.requirements)
+    check_chosen(a, options.kernel, options.tune)
     check_options(a, options.tile, kernel, options.tune, options.invariant)
     epilogue, shape = asked.epilogue, asked.shape
     check_epilogue(epilogue, shape, a, out, options)
     _check_memory((("a", a), ("b", b), *zip(epilogue.result_names, out or (), strict=False)))
     if 0 in (*a.shape, *shape):
         return Fused(epilogue, partial(_empty, epilogue, shape))
+    if one_by_one(a, kernel):
+        return Fused(epilogue, partial(_one_by_one, epilogue, shape, options))
     if epilogue.accumulators > 1 and kernel.family != "sm90":
         return Fused(epilogue, partial(_one_after_the_other, epilogue, options))
     read = kernel.requirements
-    if options.kernel is None and not (aligned(a, read) and readable(b, read)):
+    if options.kernel is None and not (aligned(a, read) and readable(a, b, read)):
         return Fused(epilogue, partial(_on_copies, read, epilogue, options))
     if out is not None and in_columns(epilogue, out):
         run: FusedCall = partial(_transposed, epilogue, shape, options)
@@ -159,9 +162,9 @@ def _check_memory(tensors: Iterable[tuple[str, object]]) -> None:
 
 
 def check_epilogue(
-    epilogue: Epilogue, shape: tuple[int, int], a: Tensor, out: Results | None, options: Options
+    epilogue: Epilogue, shape: tuple[int, ...], a: Tensor, out: Results | None, options: Options
 ) -> None:
-    """TypeError or ValueError unless C (M, N) has these results, and `out` can hold them."""
+    """TypeError or ValueError unless C has these results, and `out` can hold them."""
     _check_invariant(epilogue, options)
     if out is not None:
         check_results(out, epilogue, shape, a)
@@ -178,10 +181,10 @@ def _check_invariant(epilogue: Epilogue, options: Options) -> None:
             )
 
 
-def _check_reductions(epilogue: Epilogue, shape: tuple[int, int]) -> None:
+def _check_reductions(epilogue: Epilogue, shape: tuple[int, ...]) -> None:
     """ValueError for the largest or smallest of no elements."""
     for name, result in zip(epilogue.result_names, epilogue.results, strict=True):
-        extent = shape["MN".index(result.over)] if result.over else 1
+        extent = shape[dimension(result.over)] if result.over else 1
         if result.reduction in ("amax", "amin") and extent == 0:
             raise ValueError(
                 f"{name} is {result.reduction} over {result.over}, and C has shape {shape}: "
@@ -200,7 +203,7 @@ def _planned(
 ) -> FusedCall:
     """The call of the plan for tensors that a kernel reads in place."""
     epilogue, shape = asked.epilogue, asked.shape
-    requirements = kernel.requirements_for(a, *parts_of(b))
+    requirements = kernel.requirements_for(a, *parts_of(a, b))
     for_c = replace(requirements, alignment=c_alignment(epilogue, out, shape, requirements))
     found = asked.problem(a, b, requirements, options.invariant)
     found = replace(found, c_alignment=for_c.alignment)
@@ -269,9 +272,9 @@ def _as_strided(tensor: Tensor, matrix: Matrix) -> Callable[[Tensor], Tensor] | 
 
     A mode of extent 1 has the stride of the matrix.
     """
-    *parts, _, _ = tensor.shape
-    shape = (*parts, *matrix.shape)
-    stride = (*tensor.stride()[: len(parts)], *matrix.stride)
+    *before, _, _ = tensor.shape
+    shape = (*before, *matrix.shape)
+    stride = (*tensor.stride()[: len(before)], *matrix.stride)
     if stride == tensor.stride() and not tensor.is_neg():
         return None
     return lambda tensor: tensor.as_strided(shape, stride).resolve_neg()
@@ -279,13 +282,13 @@ def _as_strided(tensor: Tensor, matrix: Matrix) -> Callable[[Tensor], Tensor] | 
 
 def _empty(
     epilogue: Epilogue,
-    shape: tuple[int, int],
+    shape: tuple[int, ...],
     a: Tensor,
     b: Tensor,
     values: Values,
     out: Results | None,
 ) -> Results:
-    """The results where M, N or K is 0: the accumulators are zeros, if there are any."""
+    """The results where an extent is 0: the accumulators are zeros, if there are any."""
     zeros = (a.new_zeros(shape, dtype=torch.float32),) * epilogue.accumulators
     known = [values[each.name] for each in epilogue.operands]
     made = composed(epilogue, zeros, known, a.dtype)
@@ -316,7 +319,7 @@ def _one_after_the_other(
     out: Results | None,
 ) -> Results:
     """The results of two accumulators by a kernel of one: the other is an operand, in fp32."""
-    first, second = parts_of(b)
+    first, second = parts_of(a, b)
     other = accumulator(a, second, options)
     given = {**values, SECOND: other}
     one = _of_one_accumulator(epilogue)
@@ -352,17 +355,42 @@ def _on_copies(
     out: Results | None,
 ) -> Results:
     """The results of tensors that no kernel reads in place, by aligned copies of them."""
-    if b.ndim == 2:
+    if b.ndim == a.ndim:
         a, b = aligned_copies(a, b, requirements)
     else:
         a = a if aligned(a, requirements) else aligned_copy(a)
-        b = b if readable(b, requirements) else readable_copy(b)
+        b = b if readable(a, b, requirements) else readable_copy(b)
     return compute(a, b, epilogue, values, out, options)
+
+
+def _one_by_one(
+    epilogue: Epilogue,
+    shape: tuple[int, ...],
+    options: Options,
+    a: Tensor,
+    b: Tensor,
+    values: Values,
+    out: Results | None,
+) -> Results:
+    """The results of a batch, one launch or more for each of its products."""
+    results = tuple(empty(each, shape, a)(a) for each in epilogue.results) if out is None else out
+    for i, x in enumerate(a):
+        of_each = {name: _of_matrix(value, i) for name, value in values.items()}
+        outs = tuple([each[i] for each in results])
+        compute(x, b[..., i, :, :], epilogue, of_each, outs, options)
+    return results
+
+
+def _of_matrix(value: Value, i: int) -> Value:
+    """An operand of a batch, for its matrix i."""
+    if isinstance(value, Tensor) and value.ndim == 3:
+        return value[i if value.shape[0] > 1 else 0]
+    return value
 
 
 def _transposed(
     epilogue: Epilogue,
-    shape: tuple[int, int],
+    shape: tuple[int, ...],
     options: Options,
     a: Tensor,
     b: Tensor,
@@ -374,7 +402,7 @@ def _transposed(
         name: each.expand(shape).mT if isinstance(each, Tensor) else each
         for name, each in values.items()
     }
-    rows = tuple(each.mT if each.ndim == 2 else each for each in out)
+    rows = tuple(each.mT if each.ndim == len(shape) else each for each in out)
     compute(b.mT, a.mT, epilogue.transposed, turned, rows, options)
     return out
 
@@ -393,7 +421,7 @@ def _writing(
     An operand that shares memory with one is copied: gemm may add to a matrix in place.
     """
     tensors = {name: each for name, each in values.items() if isinstance(each, Tensor)}
-    reads = a, *parts_of(b)
+    reads = a, *parts_of(a, b)
     for i, j in sharing(out, reads):
         check_disjoint(out[i], a, reads[j])
     for i, name in enumerate(epilogue.result_names):

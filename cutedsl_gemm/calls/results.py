@@ -4,6 +4,8 @@ result       the caller's     the kernel's
 whole        (M, N)           the same; or a padded tensor, which is then copied
 over N       (M,)             (parts, M): partial results, which torch then reduces
 over M       (N,)             (parts, N)
+
+Of a batch, all have a first mode L.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from cutedsl_gemm.kernels.epilogue.evaluate import REDUCTIONS
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue, Result
 
 Results: TypeAlias = tuple[Tensor, ...]
-Shape: TypeAlias = tuple[int, int]  # M, N
+Shape: TypeAlias = tuple[int, ...]  # of C, (M, N) or (L, M, N)
 
 
 class Slot(NamedTuple):
@@ -40,8 +42,8 @@ def extents(result: Result, shape: Shape) -> tuple[int, ...]:
     >>> extents(Result(0), (3, 4)), extents(Result(0, reduction="sum", over="N"), (3, 4))
     ((3, 4), (3,))
     """
-    m, n = shape
-    return shape if result.reduction is None else (m,) if result.over == "N" else (n,)
+    *batch, m, n = shape
+    return shape if result.reduction is None else (*batch, m if result.over == "N" else n)
 
 
 def dtype_of(result: Result, dtype: torch.dtype) -> torch.dtype:
@@ -58,9 +60,8 @@ def dtype_of(result: Result, dtype: torch.dtype) -> torch.dtype:
 def empty(result: Result, shape: Shape, like: Tensor) -> Callable[[Tensor], Tensor]:
     """A function a → a new tensor for a result, where a has the dtype and device of `like`."""
     found, kept = dtype_of(result, like.dtype), extents(result, shape)
-    if found == like.dtype and len(kept) == 2:
-        m, n = kept
-        return allocator(like, m, n)
+    if found == like.dtype and len(kept) == len(shape):
+        return allocator(like, *kept)
     return lambda a: a.new_empty(kept, dtype=found)
 
 
@@ -97,7 +98,7 @@ def c_alignment(
         for tensor, result in zip(tensors, epilogue.results, strict=True)
         if result.reduction is None
     )
-    in_vectors = shape[1] % requirements.alignment == 0 and all(
+    in_vectors = shape[-1] % requirements.alignment == 0 and all(
         tensor is None or _in_rows(tensor, requirements) for tensor in whole
     )
     return requirements.alignment if in_vectors else 1
@@ -116,29 +117,30 @@ def slot(
     """
     make = partial(empty, result, shape)
     if result.reduction is not None:
-        return _reduced(result, out, plan.reduction_parts(result, *shape), make)
+        return _reduced(result, out, plan.reduction_parts(result, *shape[-2:]), make)
     like = torch.empty(shape, device="meta") if out is None else out
-    if not _in_rows(like, requirements) or (out is None and shape[1] % requirements.alignment):
+    if not _in_rows(like, requirements) or (out is None and shape[-1] % requirements.alignment):
         return Slot(make, lambda tensor: empty_padded(tensor, shape), _copied)
     stride = matrix_of("out", like, requirements).stride
-    if stride == like.stride():
+    if stride == like.stride()[-2:]:
         return Slot(make, None, None)
     return Slot(make, lambda tensor: tensor.as_strided(shape, stride), None)
 
 
 def _reduced(result: Result, out: Tensor | None, parts: int, make: Callable[..., Any]) -> Slot:
     reduce = REDUCTIONS[str(result.reduction)]
-    if parts == 1 and (out is None or out.stride() == (1,)):
-        return Slot(make, lambda tensor: tensor[None], None)
-    return Slot(
-        make,
-        lambda tensor: tensor.new_empty(parts, len(tensor)),
-        lambda tensor, partials: reduce(partials, 0, out=tensor),  # type: ignore[call-arg]
-    )
+    if parts == 1 and (out is None or out.stride(-1) == 1):
+        return Slot(make, lambda tensor: tensor.unsqueeze(-2), None)
+
+    def stored(tensor: Tensor) -> Tensor:
+        *batch, extent = tensor.shape
+        return tensor.new_empty(*batch, parts, extent)
+
+    return Slot(make, stored, lambda tensor, partials: reduce(partials, -2, out=tensor))  # type: ignore[call-arg]
 
 
 def _in_rows(tensor: Tensor, requirements: Requirements) -> bool:
-    """Whether a kernel stores rows to a matrix in place."""
+    """Whether a kernel stores rows to a matrix, or a batch, in place."""
     if not fits(tensor, requirements) or tensor.data_ptr() % (
         requirements.alignment * tensor.element_size()
     ):

@@ -32,14 +32,6 @@ def check_matrices_or_batches(a: Tensor, b: Tensor, requirements: Requirements =
     (check_batches if is_batch else check_operands)(a, b, requirements)
 
 
-def check_no_batch(a: object) -> None:
-    """ValueError for a batch, where there is an epilogue."""
-    if isinstance(a, Tensor) and a.ndim == 3:
-        raise ValueError(
-            f"a has shape {tuple(a.shape)}: a batch takes no epilogue; pass a matrix, or omit it"
-        )
-
-
 def _check_operands(a: Tensor, b: Tensor, requirements: Requirements, dimensions: int) -> None:
     for name, tensor in (("a", a), ("b", b)):
         _check_tensor(name, tensor, requirements, dimensions)

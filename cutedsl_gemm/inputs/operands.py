@@ -7,6 +7,9 @@
     (M, N)                    matrix               (M, N), rows or columns contiguous
     a Python number           scalar by value      an argument of the launch
 
+If C is a batch, these operands are shared by all of its matrices. With a first mode L, each matrix
+has its own: a row vector is (L, 1, N), and the kernel reads (L, N).
+
 An operand lacks its modes of extent 1, and those of stride 0, as `expand` makes them, unless a
 result needs all of its modes (`whole`).
 """
@@ -43,9 +46,9 @@ class Bound(NamedTuple):
 
 
 def bind(
-    name: str, value: object, shape: tuple[int, int], device: torch.device, whole: bool = False
+    name: str, value: object, shape: tuple[int, ...], device: torch.device, whole: bool = False
 ) -> Bound:
-    """The operand that a value is for C of this shape, on a device.
+    """The operand that a value is for C of this shape, (M, N) or (L, M, N), on a device.
 
     If `whole`, a tensor of C's own shape is a matrix, even if an extent is 1 or it is expanded.
 
@@ -68,19 +71,28 @@ def bind(
     return Bound(EpilogueOperand(name, by_value=True), float)
 
 
-def _bound(name: str, tensor: Tensor, shape: tuple[int, int], whole: bool) -> Bound:
-    found = zip(get_args(Mode), shape, tensor.expand(shape).stride(), strict=True)
-    kept = [each for each in found if whole or (each[1] != 1 and each[2] != 0)]
+def _bound(name: str, tensor: Tensor, shape: tuple[int, ...], whole: bool) -> Bound:
+    names = ("L", *get_args(Mode))[-len(shape) :]
+    found = zip(names, shape, tensor.expand(shape).stride(), strict=True)
+    kept = [
+        (mode, extent, stride)
+        for mode, extent, stride in found
+        if (whole and mode != "L") or (extent != 1 and stride != 0)
+    ]
     modes, extents, strides = zip(*kept, strict=True) if kept else ((), (1,), (1,))
-    operand = EpilogueOperand(name, modes, dtype_name(tensor.dtype))
+    batched, modes = "L" in modes, tuple(mode for mode in modes if mode != "L")
+    operand = EpilogueOperand(name, modes, dtype_name(tensor.dtype), batched=batched)
     view: Callable[..., Tensor] | None = None
     if (extents, strides) != (tensor.shape, tensor.stride()) or tensor.is_neg():
         view = partial(_view, extents, strides)
     if len(modes) == 2:
         return _bound_matrix(operand, view, view(tensor) if view else tensor)
-    in_place = strides == (1,)
+    in_place, of_each = strides[-1] == 1, strides[0] if batched and modes else 0
     wide = VECTOR_BYTES // tensor.element_size()
-    if extents[0] % wide == 0 and (not in_place or _aligned(tensor)):
+    if not in_place:
+        of_each = extents[-1]  # those of the copy follow each other
+    vectors = modes and extents[-1] % wide == of_each % wide == 0
+    if vectors and (not in_place or _aligned(tensor)):
         operand = replace(operand, alignment=wide)
     return Bound(operand, view if in_place else partial(_contiguous, view))
 
@@ -91,9 +103,10 @@ def _bound_matrix(
     """A matrix whose rows or columns are contiguous is read in place, any other as its copy."""
     wide = VECTOR_BYTES // matrix.element_size()
     for row_major, lines in ((True, matrix), (False, matrix.mT)):
-        leading, one = lines.stride()
-        if one == 1 and leading >= lines.shape[1]:
-            vectors = leading % wide == 0 and _aligned(matrix)
+        *of_each, leading, one = lines.stride()
+        if one == 1 and leading >= lines.shape[-1]:
+            steps = leading, *of_each
+            vectors = not any(step % wide for step in steps) and _aligned(matrix)
             operand = replace(operand, row_major=row_major, alignment=wide if vectors else 1)
             return Bound(operand, view)
     return Bound(replace(operand, alignment=wide), partial(_padded, view))
@@ -120,7 +133,7 @@ def _padded(view: Callable[..., Tensor] | None, tensor: Tensor) -> Tensor:
     return empty_padded(matrix, matrix.shape).copy_(matrix)
 
 
-def check_operand(name: str, value: object, shape: tuple[int, int], device: torch.device) -> None:
+def check_operand(name: str, value: object, shape: tuple[int, ...], device: torch.device) -> None:
     """TypeError or ValueError unless a value can be an operand for C of this shape; see `bind`."""
     if isinstance(value, Tensor):
         _check(name, value, shape, device)
@@ -141,7 +154,7 @@ def check_range(operands: Mapping[str, object]) -> None:
             )
 
 
-def _check(name: str, tensor: Tensor, shape: tuple[int, int], device: torch.device) -> None:
+def _check(name: str, tensor: Tensor, shape: tuple[int, ...], device: torch.device) -> None:
     if tensor.dtype not in DTYPES:
         raise TypeError(
             f"{name} is {tensor.dtype}: an operand of the epilogue must be "
@@ -153,9 +166,12 @@ def _check(name: str, tensor: Tensor, shape: tuple[int, int], device: torch.devi
             f"{name} is on {tensor.device} and a on {device}: they must share a device; "
             "a scalar may be a Python number"
         )
-    padded = (1, 1, *tensor.shape)[-2:]
-    if tensor.ndim > 2 or any(one not in (1, of) for one, of in zip(padded, shape, strict=True)):
+    count = len(shape)
+    padded = (*(1,) * count, *tensor.shape)[-count:]
+    fits = all(one in (1, of) for one, of in zip(padded, shape, strict=True))
+    if tensor.ndim > count or not fits:
+        each = "; with a first mode L, each matrix has its own" * (count > 2)
         raise ValueError(
             f"{name} has shape {tuple(tensor.shape)}: it must broadcast to the shape {shape} of "
-            "the result, as a scalar, a row (N,), a column (M, 1), or a matrix"
+            f"the result, as a scalar, a row (N,), a column (M, 1), or a matrix{each}"
         )

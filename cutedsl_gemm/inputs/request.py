@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
-from cutedsl_gemm.inputs.checks import check_no_batch, check_operands
+from cutedsl_gemm.inputs.checks import check_matrices_or_batches
 from cutedsl_gemm.inputs.operands import Bound, Value, bind
 from cutedsl_gemm.inputs.problem import Problem, Requirements
 from cutedsl_gemm.inputs.tensors import aligned, empty_padded, problem_of
@@ -50,11 +50,11 @@ Function: TypeAlias = Callable[..., Any] | Epilogue | Fixed
 
 
 class Request(NamedTuple):
-    """The epilogue, its operands in its order, and the shape of C."""
+    """The epilogue, its operands in its order, and the shape of C: (M, N) or (L, M, N)."""
 
     epilogue: Epilogue
     bound: tuple[Bound, ...]
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
 
     def problem(
         self,
@@ -65,7 +65,7 @@ class Request(NamedTuple):
         on_copies: bool = False,
     ) -> Problem:
         """The problem that a plan is made for; see `problem_of`."""
-        first, *_ = parts_of(b)
+        first, *_ = parts_of(a, b)
         found = problem_of(a, first, requirements, invariant, on_copies)
         return replace(found, epilogue=self.epilogue)
 
@@ -81,10 +81,9 @@ def request(
 
     `function` is the epilogue, or the function from which it is traced.
     """
-    check_no_batch(a)
-    parts = parts_of(b)
-    check_operands(a, parts[0], requirements)
-    shape = a.shape[0], parts[0].shape[1]
+    parts = parts_of(a, b)
+    check_matrices_or_batches(a, parts[0], requirements)
+    shape = *a.shape[:-1], b.shape[-1]
     bound = _bound(operands, shape, a.device)
     if isinstance(function, Epilogue):
         epilogue = _with_operands(function, bound)
@@ -105,17 +104,17 @@ def request(
                 "torch.relu, or lambda acc: acc * 2"
             )
         try:
-            epilogue = traced(function, _operands(bound), len(parts))
+            epilogue = traced(function, _operands(bound), len(parts), len(shape))
         except ShapeError:  # at M = 1, say, where a matrix is bound as a row vector
             bound = _bound(operands, shape, a.device, {*operands})
-            epilogue = traced(function, _operands(bound), len(parts))
+            epilogue = traced(function, _operands(bound), len(parts), len(shape))
     in_order = tuple(bound[operand.name] for operand in epilogue.operands)
     return Request(PLAIN if epilogue == PLAIN else epilogue, in_order, shape)
 
 
 def _bound(
     operands: Mapping[str, Value],
-    shape: tuple[int, int],
+    shape: tuple[int, ...],
     device: torch.device,
     whole: Collection[str] = (),
 ) -> dict[str, Bound]:
@@ -180,28 +179,32 @@ def _with_operands(epilogue: Epilogue, given: Mapping[str, Bound]) -> Epilogue:
     return replace(epilogue, operands=tuple(given[name].operand for name in names))
 
 
-def parts_of(b: Tensor) -> tuple[Tensor, ...]:
-    """B (K, N), or both parts of B (2, K, N). ValueError for three modes of another shape."""
-    if not isinstance(b, Tensor) or b.ndim != 3:
+def parts_of(a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+    """B (K, N), or both parts of B (2, K, N), where a is a matrix; of a batch, likewise.
+
+    Parts of batches are (L, K, N). ValueError for another number of parts than two.
+    """
+    if not isinstance(a, Tensor) or not isinstance(b, Tensor) or b.ndim != a.ndim + 1:
         return (b,)
     if b.shape[0] != 2:
+        of_one, of_two = ("K, N", "2, K, N") if a.ndim == 2 else ("L, K, N", "2, L, K, N")
         raise ValueError(
-            f"b has shape {tuple(b.shape)}: it must be (K, N), or (2, K, N) for an epilogue of "
-            "two accumulators"
+            f"b has shape {tuple(b.shape)}: it must be ({of_one}), or ({of_two}) for an epilogue "
+            "of two accumulators"
         )
     return b[0], b[1]
 
 
-def readable(b: Tensor, requirements: Requirements) -> bool:
+def readable(a: Tensor, b: Tensor, requirements: Requirements) -> bool:
     """Whether a kernel reads all parts of B in place. TMA steps from one part to another."""
-    if b.ndim == 3 and b.stride(0) == 0:
+    parts = parts_of(a, b)
+    if len(parts) > 1 and b.stride(0) == 0:
         return False
-    return all(aligned(part, requirements) for part in parts_of(b))
+    return all(aligned(part, requirements) for part in parts)
 
 
 def readable_copy(b: Tensor) -> Tensor:
     """A copy of both parts of B that every kernel reads, contiguous along K, or along N if b is."""
-    _, k, n = b.shape
-    if b.stride(2) == 1:
-        return empty_padded(b, (2 * k, n)).unflatten(0, (2, k)).copy_(b)
-    return empty_padded(b, (2 * n, k)).unflatten(0, (2, n)).mT.copy_(b)
+    if b.stride(-1) == 1:
+        return empty_padded(b, b.shape).copy_(b)
+    return empty_padded(b, b.mT.shape).mT.copy_(b)

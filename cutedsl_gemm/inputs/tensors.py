@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.compiler import is_dynamo_compiling
 
-from cutedsl_gemm.inputs.checks import check_batches, check_memory, check_operands, check_out
+from cutedsl_gemm.inputs.checks import check_matrices_or_batches, check_memory, check_out
 from cutedsl_gemm.inputs.problem import TMA, Matrix, Problem, Requirements, dtype_name, round_up
 from cutedsl_gemm.kernels.device import allocation
 from cutedsl_gemm.kernels.plan.checks import PER_VECTOR
@@ -53,48 +52,16 @@ def problem_of(
     """The problem a · b; TypeError or ValueError if a kernel with these requirements refuses it.
 
     If `on_copies`, an operand that the kernel cannot read in place counts as its aligned copy. C is
-    a new contiguous matrix.
+    a new contiguous tensor. Both are matrices, or batches.
     """
-    check_operands(a, b, requirements)
-    dtype = dtype_name(a.dtype)
+    check_matrices_or_batches(a, b, requirements)
+    dtype, batch = dtype_name(a.dtype), a.shape[0] if a.ndim == 3 else 1
     if on_copies:
         a, b = _readable_copy(a, requirements), _readable_copy(b, requirements)
     matrices = matrix_of("a", a, requirements), matrix_of("b", b, requirements)
-    whole = not requirements.stores_anywhere or b.shape[1] % PER_VECTOR == 0
+    whole = not requirements.stores_anywhere or b.shape[-1] % PER_VECTOR == 0
     c_alignment = PER_VECTOR if whole else 1
-    return Problem(*matrices, dtype, requirements.alignment, invariant, c_alignment)
-
-
-def problem_of_batch(
-    a: Tensor,
-    b: Tensor,
-    requirements: Requirements = TMA,
-    invariant: bool = False,
-    out: Tensor | None = None,
-) -> Problem | None:
-    """The problem of batches; None if no kernel computes all products at once: `by_one_kernel`.
-
-    TypeError or ValueError if a and b cannot be multiplied, or `out` cannot hold the products.
-    """
-    check_batches(a, b, requirements)
-    if out is not None:
-        check_out(out, a, b)
-    if not by_one_kernel(a, b, out, requirements):
-        return None
-    return replace(problem_of(a[0], b[0], requirements, invariant), batch=len(a))
-
-
-def by_one_kernel(
-    a: Tensor, b: Tensor, out: Tensor | None = None, requirements: Requirements = TMA
-) -> bool:
-    """Whether one kernel computes the products of batches, by their strides.
-
-    It does if TMA reads and stores all matrices in place. A new result is contiguous. TMA stores
-    rows of multiples of 16 bytes.
-    """
-    given = (a, b) if out is None else (a, b, out)
-    by_tma = b.shape[-1] % requirements.alignment == 0 and (out is None or out.stride(-1) == 1)
-    return len(a) > 1 and by_tma and all(in_place(each, requirements) for each in given)
+    return Problem(*matrices, dtype, requirements.alignment, invariant, c_alignment, batch=batch)
 
 
 def aligned_starts(a: Tensor, b: Tensor, requirements: Requirements = TMA) -> bool:
@@ -102,15 +69,15 @@ def aligned_starts(a: Tensor, b: Tensor, requirements: Requirements = TMA) -> bo
     return (a.data_ptr() | b.data_ptr()) % requirements.alignment_bytes == 0
 
 
-def in_place(batch: Tensor, requirements: Requirements = TMA) -> bool:
-    """Whether TMA reads and stores a batch (L, rows, columns) where it is.
+def _batch_fits(batch: Tensor, requirements: Requirements) -> bool:
+    """`fits` of a batch (L, rows, columns).
 
     All matrices are contiguous along one mode. The other strides are multiples of the alignment,
     those of modes of one element, too.
 
     >>> import torch
     >>> batch = torch.empty(3, 40, 64)
-    >>> [in_place(each) for each in (batch, batch.mT, batch[..., :63], batch[:, :, ::2])]
+    >>> [_batch_fits(each, TMA) for each in (batch, batch.mT, batch[..., :63], batch[:, :, ::2])]
     [True, True, True, False]
     """
     (_, rows, columns), (step, down, across) = batch.shape, batch.stride()
@@ -120,22 +87,15 @@ def in_place(batch: Tensor, requirements: Requirements = TMA) -> bool:
     return contiguous and aligned_strides and lead >= inner and step > 0
 
 
-def check_in_place(name: str, batch: Tensor, requirements: Requirements) -> None:
-    """AlignmentError unless `in_place`."""
-    if not in_place(batch, requirements):
-        raise AlignmentError(
-            f"{name}: shape {tuple(batch.shape)} with strides {batch.stride()} in elements: "
-            f"{requirements.owner} needs one stride of 1 in the last two modes, and the others "
-            f"multiples of {requirements.alignment}; pass {name}.contiguous()"
-        )
-
-
 def matrix_of(name: str, tensor: Tensor, requirements: Requirements = TMA) -> Matrix:
     """The extents and strides of a tensor: one stride is 1, the other a multiple of the alignment.
 
     A mode of extent 1 is never stepped along, so its stride may be anything: the matrix gets one
-    that the kernel accepts. ValueError if the strides do not fit.
+    that the kernel accepts. Of a batch, it is the first matrix. AlignmentError if the strides do
+    not fit.
     """
+    if tensor.ndim == 3:
+        return _matrix_of_batch(name, tensor, requirements)
     (rows, columns), stride = tensor.shape, tensor.stride()
     alignment = requirements.alignment
     contiguous = _contiguous_mode(tensor, alignment)
@@ -153,8 +113,22 @@ def matrix_of(name: str, tensor: Tensor, requirements: Requirements = TMA) -> Ma
     )
 
 
+def _matrix_of_batch(name: str, batch: Tensor, requirements: Requirements) -> Matrix:
+    if 0 in batch.shape or _batch_fits(batch, requirements):
+        _, rows, columns = batch.shape
+        _, down, across = batch.stride()
+        return Matrix((rows, columns), (down, across))
+    raise AlignmentError(
+        f"{name}: shape {tuple(batch.shape)} with strides {batch.stride()} in elements: "
+        f"{requirements.owner} needs one stride of 1 in the last two modes, and the others "
+        f"multiples of {requirements.alignment}; pass {name}.contiguous()"
+    )
+
+
 def fits(tensor: Tensor, requirements: Requirements) -> bool:
-    """Whether the strides of a matrix meet the requirements."""
+    """Whether the strides of a matrix, or of a batch, meet the requirements."""
+    if tensor.ndim == 3:
+        return _batch_fits(tensor, requirements)
     return _contiguous_mode(tensor, requirements.alignment) is not None
 
 
@@ -166,7 +140,7 @@ def allocator(like: Tensor, *shape: int) -> Callable[[Tensor], Tensor]:
 
 
 def empty_padded(like: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A new matrix of the dtype and device of `like`, whose rows every kernel reads and writes.
+    """A new tensor of the dtype and device of `like`, whose rows every kernel reads and writes.
 
     Rows start at multiples of 64 elements, since TMA asks L2 twice for one that starts inside a
     line of 128 bytes. Rows of at most 32 elements share a line: 8, 16 or 32 apart.
@@ -175,13 +149,13 @@ def empty_padded(like: Tensor, shape: tuple[int, ...]) -> Tensor:
     >>> [empty_padded(torch.empty(0), (4, columns)).stride() for columns in (5, 23, 136)]
     [(8, 1), (32, 1), (192, 1)]
     """
-    rows, columns = shape
+    *rows, columns = shape
     pitch = max(PER_VECTOR, min(LINE, 1 << (columns - 1).bit_length()))
-    return like.new_empty(rows, round_up(columns, pitch))[:, :columns]
+    return like.new_empty(*rows, round_up(columns, pitch))[..., :columns]
 
 
 def empty_aligned(like: Tensor) -> Tensor:
-    """A new matrix of this shape that every kernel accepts, contiguous along the same mode."""
+    """A new tensor of this shape that every kernel accepts, contiguous along the same mode."""
     if column_major(like):
         return empty_padded(like, like.mT.shape).mT
     return empty_padded(like, like.shape)
@@ -193,12 +167,12 @@ def column_major(tensor: Tensor) -> bool:
 
 
 def aligned_copy(tensor: Tensor) -> Tensor:
-    """A copy of a matrix that every kernel accepts, contiguous along the same mode."""
+    """A copy of a tensor that every kernel accepts, contiguous along the same mode."""
     return empty_aligned(tensor).copy_(tensor)
 
 
 def aligned(tensor: Tensor, requirements: Requirements) -> bool:
-    """Whether a kernel accepts the strides and the address of a matrix."""
+    """Whether a kernel accepts the strides and the address of a matrix, or of a batch."""
     return fits(tensor, requirements) and tensor.data_ptr() % requirements.alignment_bytes == 0
 
 
@@ -250,12 +224,7 @@ def device_of(a: object) -> torch.device | None:
 
 def check_call(a: Tensor, b: Tensor, out: Tensor, requirements: Requirements = TMA) -> None:
     """TypeError or ValueError unless a kernel can compute out = a · b in the tensors' memory."""
-    if a.ndim == 3:
-        check_batches(a, b, requirements)
-        for name, batch in (("a", a), ("b", b), ("out", out)):
-            check_in_place(name, batch, requirements)
-    else:
-        problem_of(a, b, requirements)
+    problem_of(a, b, requirements)
     check_out(out, a, b)
     for name, tensor in (("a", a), ("b", b), ("out", out)):
         check_memory(name, tensor)

@@ -20,7 +20,7 @@ from rich.table import Table
 from torch import Tensor
 
 from cutedsl_gemm.api import gemm
-from cutedsl_gemm.inputs.tensors import problem_of, problem_of_batch
+from cutedsl_gemm.inputs.tensors import problem_of
 from cutedsl_gemm.kernels.compile.progress import track
 from cutedsl_gemm.kernels.sm90.plan import Sm90Plan
 from cutedsl_gemm.measure.bench import check, machine, normal
@@ -134,8 +134,7 @@ def plan_of(product: Product, invariant: bool = False) -> Sm90Plan:
     """The plan that gemm runs; operands that TMA cannot read count as their aligned copies."""
     empty = partial(torch.empty, dtype=torch.bfloat16)  # on the CPU, where it takes no memory
     a, b = product.operands(empty)
-    batch = problem_of_batch(a, b, invariant=invariant) if product.batch > 1 else None
-    return choose(batch or problem_of(a, b, invariant=invariant, on_copies=True))
+    return choose(problem_of(a, b, invariant=invariant, on_copies=True))
 
 
 def _seconds(product: Product, invariant: bool) -> list[float]:

@@ -9,8 +9,9 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling
 
 from cutedsl_gemm.api import gemm
+from cutedsl_gemm.inputs.problem import TMA
 from cutedsl_gemm.inputs.remember import remember
-from cutedsl_gemm.inputs.tensors import DENSE, aligned_starts, by_one_kernel
+from cutedsl_gemm.inputs.tensors import DENSE, aligned_starts, fits
 from cutedsl_gemm.inputs.transforms import dispatch_modes, transformed
 from cutedsl_gemm.layers.linear_calls import extents, needs_gradients
 from cutedsl_gemm.models import faster
@@ -61,4 +62,6 @@ def _suit(a: Tensor, b: Tensor) -> bool:
     if not faster.suits(first, weight, None) or not faster.on_hopper(a.device):
         return False
     mnk = extents(first, weight)
-    return mnk is not None and by_one_kernel(a, b) and batch_beats_torch(*mnk)
+    if mnk is None or not (len(a) > 1 and fits(a, TMA) and fits(b, TMA)):
+        return False
+    return mnk[1] % TMA.alignment == 0 and batch_beats_torch(*mnk)

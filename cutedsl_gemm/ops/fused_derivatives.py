@@ -25,7 +25,7 @@ from cutedsl_gemm.inputs.request import parts_of
 from cutedsl_gemm.inputs.tensors import aligned_copy, is_one
 from cutedsl_gemm.inputs.transforms import dispatch_modes
 from cutedsl_gemm.kernels.epilogue.derivative import Stored, derivative, recomputed, with_stored
-from cutedsl_gemm.kernels.epilogue.evaluate import evaluate
+from cutedsl_gemm.kernels.epilogue.evaluate import dimension, evaluate
 from cutedsl_gemm.kernels.epilogue.expression import Epilogue
 from cutedsl_gemm.ops.derivatives import (
     Multiply,
@@ -76,9 +76,9 @@ class FusedProduct(torch.autograd.Function):
 
 
 class Like(NamedTuple):
-    """The shape (M, N) of the accumulators, and the dtype of A and B."""
+    """The shape of the accumulators, (M, N) or (L, M, N), and the dtype of A and B."""
 
-    shape: tuple[int, int]
+    shape: tuple[int, ...]
     dtype: torch.dtype
 
 
@@ -92,7 +92,7 @@ def save(
 ) -> None:
     """Keep in `ctx`, which has `kept`, what the backward pass needs. A frozen b needs no a."""
     ctx.set_materialize_grads(False)
-    ctx.c = Like((a.shape[0], b.shape[-1]), a.dtype)
+    ctx.c = Like((*a.shape[:-1], b.shape[-1]), a.dtype)
     ctx.numbers = [None if isinstance(each, Tensor) else each for each in values]
     tensors = [each for each in values if isinstance(each, Tensor)]
     stored = [results[i] for i in ctx.kept.places]
@@ -149,11 +149,12 @@ class Backward(NamedTuple):
         if len(grads) == 1:
             grad, rows = grads[0], b.mT
         else:  # both parts in one product: side by side, as the rows of the weight are
-            interleaved = b.stride(0) < b.stride(2)
-            rows = b.permute(2, 0, 1) if interleaved else b.mT
-            rows = as_needed(rows.reshape(2 * n, k))  # flatten has no rule for batches of gradients
-            beside = torch.stack(grads, 2) if interleaved else torch.cat(grads, 1)
-            grad = beside.reshape(self.c.shape[0], 2 * n)
+            interleaved = b.stride(0) < b.stride(-1)
+            rows = b.movedim((-1, 0), (-3, -2)) if interleaved else b.mT.movedim(0, -3)
+            # flatten has no rule for batches of gradients
+            rows = as_needed(rows.reshape(*rows.shape[:-3], 2 * n, k))
+            beside = torch.stack(grads, -1) if interleaved else torch.cat(grads, -1)
+            grad = beside.reshape(*self.c.shape[:-1], 2 * n)
         grad = as_needed(grad)
         of_a = multiply(grad, rows, **options) if needs_a else None
         if a is None:  # b needs no gradient
@@ -161,9 +162,10 @@ class Backward(NamedTuple):
         if len(grads) == 1:
             return of_a, product_like(b, partial(multiply, **options), a.mT, grad)
         of_rows = multiply(grad.mT, a, **options)  # contiguous, as a weight (2N, K) is
+        batch = of_rows.shape[:-2]
         if interleaved:
-            return of_a, of_rows.view(n, 2, k).permute(1, 2, 0)
-        return of_a, of_rows.view(2, n, k).mT
+            return of_a, of_rows.view(*batch, n, 2, k).movedim((-2, -3), (0, -1))
+        return of_a, of_rows.view(*batch, 2, n, k).movedim(-3, 0).mT
 
 
 def leaf_gradients(
@@ -176,7 +178,7 @@ def leaf_gradients(
 ) -> Sequence[Tensor]:
     """The gradients of the accumulators, and of the wanted operands before they are summed.
 
-    `shape` is that of C, (M, N); `known` are the operands and the stored values; `grads` belong to
+    `shape` is that of C; `known` are the operands and the stored values; `grads` belong to
     the results, and not all of them are None.
     """
     epilogue, numbers, _ = kept
@@ -208,7 +210,7 @@ def _broadcast(
     result = epilogue.results[i]
     if result.reduction is None:
         return grad
-    over = 0 if result.over == "M" else 1
+    over = dimension(result.over)
     grad = grad.unsqueeze(over)
     if result.reduction == "sum":
         return grad
@@ -220,7 +222,9 @@ def _broadcast(
 
 def _summed(gradient: Tensor, operand: Any) -> Tensor:
     """The gradient of an operand: that of its value at each (m, n), summed over modes it lacks."""
-    over = [mode for mode, extent in enumerate((1, 1, *operand.shape)[-2:]) if is_one(extent)]
+    count = gradient.ndim
+    shape = (*(1,) * count, *operand.shape)[-count:]
+    over = [mode for mode, extent in enumerate(shape) if is_one(extent)]
     total = gradient.sum(over, dtype=torch.float32) if over else gradient
     return total.reshape(operand.shape).to(operand.dtype)
 
@@ -277,5 +281,5 @@ def of_accumulators(
     options: Mapping[str, Any],
 ) -> Results:
     """The results, computed from the accumulators by functions that torch's transforms know."""
-    accumulators = tuple(_accumulator(a, part, multiply, **options) for part in parts_of(b))
+    accumulators = tuple(_accumulator(a, part, multiply, **options) for part in parts_of(a, b))
     return composed(epilogue, accumulators, values, a.dtype)

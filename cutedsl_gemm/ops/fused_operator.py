@@ -14,7 +14,7 @@ from torch import Tensor
 from cutedsl_gemm.calls.fused import check_epilogue, composed, compute
 from cutedsl_gemm.calls.results import Results, empty
 from cutedsl_gemm.calls.signature import Options
-from cutedsl_gemm.inputs.checks import check_operands
+from cutedsl_gemm.inputs.checks import check_matrices_or_batches
 from cutedsl_gemm.inputs.operands import Value, check_operand
 from cutedsl_gemm.inputs.problem import dtype_name
 from cutedsl_gemm.inputs.request import Fixed, Function, parts_of
@@ -33,6 +33,7 @@ from cutedsl_gemm.select.registry import named
 # What tracing needs to know of an operand: its name; for each extent, whether it is not 1;
 # whether an extent is 1 and the shape is still that of C; its dtype.
 Kind = tuple[Any, ...]
+Counts = tuple[int, int]  # accumulators, and dimensions of C
 
 
 def fused_product(
@@ -51,18 +52,18 @@ def fused_product(
     tensors = [each for each in operands.values() if isinstance(each, Tensor)]
     numbers = [float(each) for each in operands.values() if not isinstance(each, Tensor)]
     kinds = _kinds(a, b, operands)
-    parts = 2 if b.ndim == 3 else 1
+    counts = _counts(a, b)
     differentiable = torch.is_grad_enabled() and True in [
         each.requires_grad for each in (a, b, *tensors, *(out or ()))
     ]
-    text = _text(function, kinds, parts, differentiable and out is None)
+    text = _text(function, kinds, counts, differentiable and out is None)
     if out is not None:
         if differentiable:
             raise ValueError(NO_GRADIENT)
         _writing(a, b, tensors, numbers, list(out), text, *options)
         return out
     results = _allocating(a, b, tensors, numbers, text, *options)
-    return tuple(results[: _count(function, kinds, parts)])
+    return tuple(results[: _result_count(function, kinds, counts)])
 
 
 def _check(
@@ -74,12 +75,12 @@ def _check(
     options: Options,
 ) -> None:
     """TypeError or ValueError as `compute` raises them for tensors with memory."""
-    first, *others = parts_of(b)
+    first, *_ = parts_of(a, b)
     check_given(a, first, options)
-    shape = a.shape[0], first.shape[1]
+    shape = *a.shape[:-1], b.shape[-1]
     for name, value in operands.items():
         check_operand(name, value, shape, a.device)
-    epilogue = _epilogue(function, _kinds(a, b, operands), 1 + len(others))
+    epilogue = _epilogue(function, _kinds(a, b, operands), _counts(a, b))
     check_epilogue(epilogue, shape, a, out, options)
 
 
@@ -94,9 +95,9 @@ def by_torch(
     """The function of torch's products in fp32: see `operator.by_torch`."""
     if isinstance(function, Fixed):
         function = function.function
-    parts, shape = parts_of(b), (a.shape[0], b.shape[-1])
+    parts, shape = parts_of(a, b), (*a.shape[:-1], b.shape[-1])
     check_by_torch(a, parts[0], options)
-    dtypes = _dtypes(function, _kinds(a, b, operands), len(parts))
+    dtypes = _dtypes(function, _kinds(a, b, operands), _counts(a, b))
     values = {name: _as_operand(each, shape) for name, each in operands.items()}
     with torch.autocast(a.device.type, enabled=False):
         accumulators = tuple([a.float() @ part.float() for part in parts])
@@ -113,17 +114,21 @@ def by_torch(
     return tuple([into.copy_(each) for into, each in zip(out, results, strict=True)])
 
 
-def _as_operand(value: Value, shape: tuple[int, int]) -> Value:
+def _as_operand(value: Value, shape: tuple[int, ...]) -> Value:
     """What a kernel computes with: fp32, over C."""
     return value.float().expand(shape) if isinstance(value, Tensor) else value
 
 
+def _counts(a: Tensor, b: Tensor) -> Counts:
+    return 2 if b.ndim == a.ndim + 1 else 1, a.ndim
+
+
 def _kinds(a: Tensor, b: Tensor, operands: Mapping[str, Value]) -> tuple[Kind, ...]:
-    shape = a.shape[0], b.shape[-1]
+    shape = *a.shape[:-1], b.shape[-1]
     return tuple([_kind(name, each, shape) for name, each in operands.items()])
 
 
-def _kind(name: str, value: Value, shape: tuple[int, int]) -> Kind:
+def _kind(name: str, value: Value, shape: tuple[int, ...]) -> Kind:
     if isinstance(value, Tensor):
         # decisions, since a symbolic comparison is no constant of the graph
         wide = tuple([False if is_one(extent) else True for extent in value.shape])  # noqa: SIM211
@@ -133,38 +138,39 @@ def _kind(name: str, value: Value, shape: tuple[int, int]) -> Kind:
 
 
 @torch.compiler.assume_constant_result
-def _text(function: Any, kinds: tuple[Kind, ...], parts: int, differentiable: bool) -> str:
+def _text(function: Any, kinds: tuple[Kind, ...], counts: Counts, differentiable: bool) -> str:
     """The text of the epilogue, which stores the accumulators if a derivative may need them."""
-    epilogue = _epilogue(function, kinds, parts)
+    epilogue = _epilogue(function, kinds, counts)
     return to_text(_stored(epilogue).epilogue if differentiable else epilogue)
 
 
 @torch.compiler.assume_constant_result
-def _dtypes(function: Any, kinds: tuple[Kind, ...], parts: int) -> list[torch.dtype | None]:
+def _dtypes(function: Any, kinds: tuple[Kind, ...], counts: Counts) -> list[torch.dtype | None]:
     """The dtypes of what the function returns; None is that of a."""
     for name, _, _, dtype in kinds:
         if dtype is not None:
             check_operand(name, torch.empty((), dtype=dtype), (1, 1), torch.device("cpu"))
     names = [
         "float32" if each.reduction else each.dtype
-        for each in _epilogue(function, kinds, parts).results
+        for each in _epilogue(function, kinds, counts).results
     ]
     return [None if name is None else getattr(torch, name) for name in names]
 
 
 @torch.compiler.assume_constant_result
-def _count(function: Any, kinds: tuple[Kind, ...], parts: int) -> int:
+def _result_count(function: Any, kinds: tuple[Kind, ...], counts: Counts) -> int:
     """The number of results that the function returns."""
-    return len(_epilogue(function, kinds, parts).results)
+    return len(_epilogue(function, kinds, counts).results)
 
 
-def _epilogue(function: Any, kinds: tuple[Kind, ...], parts: int) -> Epilogue:
+def _epilogue(function: Any, kinds: tuple[Kind, ...], counts: Counts) -> Epilogue:
     if isinstance(function, Epilogue):
         return function
     try:
-        return traced(function, tuple([_operand(kind) for kind in kinds]), parts)
+        return traced(function, tuple([_operand(kind) for kind in kinds]), *counts)
     except ShapeError:  # as in `request`
-        return traced(function, tuple([_operand(kind, as_whole=True) for kind in kinds]), parts)
+        whole = tuple([_operand(kind, as_whole=True) for kind in kinds])
+        return traced(function, whole, *counts)
 
 
 def _operand(kind: Kind, as_whole: bool = False) -> EpilogueOperand:
@@ -250,9 +256,9 @@ def _fake(
     invariant: bool,
 ) -> list[Tensor]:
     optional_tile(tile)
-    first, *_ = parts_of(b)
-    check_operands(a, first, named(kernel, a.device).requirements.with_meta)
-    shape = a.shape[0], first.shape[1]
+    first, *_ = parts_of(a, b)
+    check_matrices_or_batches(a, first, named(kernel, a.device).requirements.with_meta)
+    shape = *a.shape[:-1], b.shape[-1]
     for each in operands:
         each.expand(shape)
     return [empty(each, shape, a)(a) for each in from_text(epilogue).results]

@@ -82,8 +82,7 @@ def _check_shapes(
 ) -> None:
     """TypeError or ValueError unless a · b are matrices, or batches, that the kernel takes."""
     check_matrices_or_batches(a, b, named(kernel, device).requirements.with_meta)
-    if a.ndim == 3:
-        check_chosen(kernel, tune)
+    check_chosen(a, kernel, tune)
 
 
 def check_by_torch(a: Tensor, b: Tensor, options: Options) -> None:
@@ -184,7 +183,8 @@ def flops(a: torch.Size, b: torch.Size, *_: Any, **__: Any) -> int:
     >>> flops(torch.Size((2, 4, 8)), torch.Size((2, 8, 16)))
     2048
     """
-    return 2 * a[:-1].numel() * b[-2 if len(a) == len(b) == 3 else 0 :].numel()
+    rows = a[-2:-1] if len(b) > 2 else a[:-1]
+    return 2 * rows.numel() * b.numel()
 
 
 register_flops(flops, torch.ops.cutedsl_gemm.gemm, torch.ops.cutedsl_gemm.gemm_out)

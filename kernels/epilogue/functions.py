@@ -272,11 +272,12 @@ def reduction(kind: str) -> Callable[..., Argument]:
         input: Argument, dim: Any = None, keepdim: bool = False, dtype: Any = None
     ) -> Argument:
         dims = dim if isinstance(dim, tuple | list) else (dim,)
-        if len(dims) != 1 or not isinstance(dims[0], int) or dims[0] not in (0, 1, -1, -2):
-            raise Refused(f"reduces over dim=0 (M) or dim=1 (N), here dim={dim}")
+        over = input._mode(dims[0]) if len(dims) == 1 else None
+        if over is None:
+            raise Refused(f"reduces over dim=-2 (M) or dim=-1 (N) of C, here dim={dim}")
         if keepdim or str(dtype) not in ("None", "torch.float32"):
             raise Refused("gives a vector of fp32; it takes no keepdim and no other dtype")
-        return input._reduce(kind, "MN"[dims[0] % 2])
+        return input._reduce(kind, over)
 
     return function
 

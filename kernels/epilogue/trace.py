@@ -28,7 +28,10 @@ from cutedsl_gemm.kernels.epilogue.value import Recording, Value, result
 
 
 def trace(
-    function: Callable[..., Any], operands: Sequence[EpilogueOperand] = (), accumulators: int = 1
+    function: Callable[..., Any],
+    operands: Sequence[EpilogueOperand] = (),
+    accumulators: int = 1,
+    dimensions: int = 2,
 ) -> Epilogue:
     """The epilogue that a function computes: function(acc, ..., **{name of an operand: value}).
 
@@ -38,7 +41,8 @@ def trace(
 
     Values are fp32, whatever the dtypes of the operands. `.bfloat16()` rounds, and what follows is
     fp32 again, where torch would round again. A cast that ends a result is the dtype in which it is
-    stored; `y.sum(dim=1)`, `amax` and `amin` end one too, and are fp32.
+    stored; `y.sum(dim=1)`, `amax` and `amin` end one too, and are fp32. `dim` counts the
+    `dimensions` of C: two, or three if it is a batch (L, M, N).
 
     EpilogueError, with the line of the function, if it does anything else, if it does not take an
     operand or does not use it. ShapeError if a result is not of the shape of C.
@@ -50,7 +54,7 @@ def trace(
     """
     operands = tuple(operands)
     _check_names(function, operands, accumulators)
-    recording = OfFunction(operands)
+    recording = OfFunction(operands, dimensions)
     acc = [
         Value(recording, recording.add(Instruction("acc", value=i))) for i in range(accumulators)
     ]
@@ -89,8 +93,8 @@ def _gradients_enabled() -> Iterator[None]:
 class OfFunction(Recording):
     """What a function records: under torch.no_grad, values of which no gradient is taken."""
 
-    def __init__(self, operands: tuple[EpilogueOperand, ...]) -> None:
-        super().__init__(operands)
+    def __init__(self, operands: tuple[EpilogueOperand, ...], dimensions: int) -> None:
+        super().__init__(operands, dimensions)
         self.followed: set[CodeType] = set()  # code of no torch.autograd.Function
 
     def detaches(self) -> bool:

@@ -33,7 +33,10 @@ Key: TypeAlias = Hashable
 
 
 def traced(
-    function: Callable[..., Any], operands: tuple[EpilogueOperand, ...] = (), accumulators: int = 1
+    function: Callable[..., Any],
+    operands: tuple[EpilogueOperand, ...] = (),
+    accumulators: int = 1,
+    dimensions: int = 2,
 ) -> Epilogue:
     """The epilogue of a function, as `trace` makes it; once for all functions that are the same.
 
@@ -44,8 +47,8 @@ def traced(
     """
     key = function_key(function)
     if key is None:
-        return trace(function, operands, accumulators)
-    return _remembered(_Function(key, function), operands, accumulators)
+        return trace(function, operands, accumulators, dimensions)
+    return _remembered(_Function(key, function), operands, accumulators, dimensions)
 
 
 class _Function:
@@ -65,9 +68,9 @@ class _Function:
 
 @lru_cache(REMEMBERED)
 def _remembered(
-    function: _Function, operands: tuple[EpilogueOperand, ...], accumulators: int
+    function: _Function, operands: tuple[EpilogueOperand, ...], accumulators: int, dimensions: int
 ) -> Epilogue:
-    return trace(function.function, operands, accumulators)
+    return trace(function.function, operands, accumulators, dimensions)
 
 
 def function_key(function: object, depth: int = DEPTH) -> Key | None:

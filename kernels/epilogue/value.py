@@ -30,8 +30,8 @@ from cutedsl_gemm.kernels.epilogue.refusal import place, refuse, say
 class Recording:
     """The program so far. Instructions are numbered in the order in which they were first made."""
 
-    def __init__(self, operands: tuple[EpilogueOperand, ...]) -> None:
-        self.operands = operands
+    def __init__(self, operands: tuple[EpilogueOperand, ...], dimensions: int = 2) -> None:
+        self.operands, self.dimensions = operands, dimensions  # of C
         self.program: list[Instruction] = []
         self.modes: list[frozenset[Mode]] = []  # of C, on which the value depends
         self.numbers: dict[Instruction, int] = {}
@@ -142,6 +142,12 @@ class Value:
         else:
             made = recording.add(Instruction("detach", (number,)))
         return Value(recording, made, self._dtype)
+
+    def _mode(self, dim: object) -> Mode | None:
+        """The mode of C that a dimension is; None if it is neither M nor N."""
+        count = self._recording.dimensions
+        modes: dict[object, Mode] = {-2: "M", -1: "N", count - 2: "M", count - 1: "N"}
+        return modes.get(dim) if type(dim) is int else None
 
     def _reduce(self, kind: str, over: Mode) -> Value:
         number = self._recording.number(self, kind, predicate=False)
