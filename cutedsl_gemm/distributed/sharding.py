@@ -81,7 +81,9 @@ def rules(
     """
     of_batch = "L" if batch else ""
     results = tuple(of_batch + "".join(each.modes) for each in epilogue.results)
-    a, b = f"{of_batch}MK", f"{of_batch}KN" if epilogue.accumulators == 1 else ".KN"
+    a, b = f"{of_batch}MK", f"{of_batch}KN"
+    if epilogue.accumulators > 1:
+        b = f".{b}"
     tensors = (*results, a, b, *operands)
     found: list[Rule] = [[Replicate() for _ in tensors]]
     for mode in f"{of_batch}MN":
@@ -226,13 +228,22 @@ def _strategy(schema: OpSchema, epilogue: Epilogue, operands: Any, invariant: bo
     mesh = schema.get_mesh_from_args()
     tensors = [each for each in epilogue.operands if not each.by_value]
     modes = tuple(
-        "".join(mode if mode in operand.modes else "." for mode in "MN"[2 - len(each.shape) :])
-        for operand, each in zip(tensors, operands, strict=True)
+        _modes(operand, len(each.shape)) for operand, each in zip(tensors, operands, strict=True)
     )
     a, b = (each.shape for each in schema.args_schema[:2])
     even = a[-2] % mesh.size() == 0 and b[-1] % mesh.size() == 0
     found = rules(epilogue, modes, invariant, even, batch=len(a) == 3)
     return expand_to_full_mesh_op_strategy(mesh, schema, found, input_index=len(epilogue.results))
+
+
+def _modes(operand: EpilogueOperand, dimensions: int) -> Modes:
+    """The modes of the tensor of an operand.
+
+    >>> _modes(EpilogueOperand("bias", ("N",), batched=True), 3)
+    'L.N'
+    """
+    own = (*"L" * operand.batched, *operand.modes)
+    return "".join(mode if mode in own else "." for mode in "LMN"[3 - dimensions :])
 
 
 def _gemm(schema: OpSchema) -> OpStrategy:

@@ -1,4 +1,4 @@
-"""The derivatives of C = A · B, two more products, and its vmap rule: a batch, or one product.
+"""The derivatives of C = A · B, two more products, and its vmap rule: one product, or a batch.
 
 dA = dC · Bᵀ and dB = Aᵀ · dC, each by the same kernels with the other majors. The
 caller passes the product that computes them: `gemm` itself, so that derivatives have derivatives.
@@ -62,19 +62,7 @@ class Product(torch.autograd.Function):
     def vmap(
         info: Any, in_dims: tuple[int | None, ...], a: Tensor, b: Tensor, *options: Any
     ) -> tuple[Tensor, int]:
-        (of_a, of_b, *_), count = in_dims, info.batch_size
-        _, _, kernel, tune, _ = options
-        dimensions = a.ndim - (of_a is not None), b.ndim - (of_b is not None)
-        if count == 0 or kernel is not None or tune or dimensions != (2, 2):
-            return mapped(Product.apply, info, in_dims, a, b, *options)
-        if of_b is None:  # the rows of all samples
-            rows = a.movedim(of_a, 0)
-            return Product.apply(rows.flatten(0, 1), b, *options).unflatten(0, rows.shape[:2]), 0
-        if of_a is None:  # the columns of all samples
-            columns = b.movedim(of_b, 1)
-            made = Product.apply(a, columns.flatten(1, 2), *options)
-            return made.unflatten(1, columns.shape[1:]), 1
-        return Product.apply(a.movedim(of_a, 0), b.movedim(of_b, 0), *options), 0
+        return mapped(Product.apply, info, in_dims, a, b, *options)
 
 
 def applied(function: type[torch.autograd.Function]) -> Callable[..., Any]:
@@ -111,9 +99,38 @@ def mapped(
     b: Tensor,
     *options: Any,
 ) -> tuple[Tensor, int]:
-    """A product of each sample, one after the other, stacked: what a rule for vmap returns."""
+    """The product of each sample: what a rule for vmap returns. They are one product, or a batch.
+
+    If a kernel is named, or tuned, they follow each other.
+    """
+    (of_a, of_b, *_), (_, _, kernel, tune, _) = in_dims, options
     if info.batch_size == 0:
         return _no_products(apply, in_dims, a, b, *options), 0
+    if kernel is not None or tune:
+        return _one_by_one(apply, info, in_dims, a, b, *options), 0
+    if of_b is None:  # the rows of all samples
+        rows = a.movedim(of_a, -3)
+        made = apply(rows.flatten(-3, -2), b, *options).unflatten(-2, rows.shape[-3:-1])
+        return made, made.ndim - 3
+    if of_a is None:  # the columns of all samples
+        columns = b.movedim(of_b, -2)
+        made = apply(a, columns.flatten(-2, -1), *options).unflatten(-1, columns.shape[-2:])
+        return made, made.ndim - 2
+    a, b = a.movedim(of_a, 0), b.movedim(of_b, 0)
+    if a.ndim == 3:
+        return apply(a, b, *options), 0
+    batches = a.shape[:2]  # of batches
+    return apply(a.flatten(0, 1), b.flatten(0, 1), *options).unflatten(0, batches), 0
+
+
+def _one_by_one(
+    apply: Callable[..., Tensor],
+    info: Any,
+    in_dims: tuple[int | None, ...],
+    a: Tensor,
+    b: Tensor,
+    *options: Any,
+) -> Tensor:
     samples = zip(
         *(
             [matrix] * info.batch_size if dim is None else matrix.unbind(dim)
@@ -121,7 +138,7 @@ def mapped(
         ),
         strict=True,
     )
-    return torch.stack([apply(x, y, *options) for x, y in samples]), 0
+    return torch.stack([apply(x, y, *options) for x, y in samples])
 
 
 def _no_products(

@@ -178,9 +178,11 @@ def _operand(kind: Kind, as_whole: bool = False) -> EpilogueOperand:
     name, shape, whole, dtype = kind
     if shape is None:
         return EpilogueOperand(name, by_value=True)
-    wide = (True, True) if whole and as_whole else (False, False, *shape)[-2:]
+    batched, *wide = (False, False, False, *shape)[-3:]
+    if whole and as_whole:
+        wide = [True, True]
     modes = tuple(mode for mode, kept in zip(get_args(Mode), wide, strict=True) if kept)
-    return EpilogueOperand(name, modes, dtype_name(dtype))
+    return EpilogueOperand(name, modes, dtype_name(dtype), batched=batched)
 
 
 def _stored(epilogue: Epilogue) -> Stored:

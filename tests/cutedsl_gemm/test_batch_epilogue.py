@@ -256,8 +256,8 @@ def test_explain_says_what_belongs_to_each_matrix():
     [
         (
             lambda: gemm(A, B, epilogue=lambda acc, x: acc + x, x=draw(L, N)),
-            r"x has shape \(3, 96\): it must broadcast to the shape \(3, 40, 96\) of the result, .*; "
-            "with a first mode L, each matrix has its own",
+            r"x has shape \(3, 96\): it must broadcast to the shape \(3, 40, 96\) of the result, "
+            r"as a scalar, .* or a matrix; with a first mode L, each matrix has its own",
         ),
         (
             lambda: gemm(A, draw(3, L, K, N), epilogue=swiglu),

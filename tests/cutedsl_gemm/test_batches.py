@@ -185,9 +185,20 @@ def test_vmap_of_matrices_is_a_batch_or_one_product(executed):
         executed.clear()
         assert torch.equal(func.vmap(gemm, dims)(a, b), product(*_stacked(dims, a, b)))
         assert len(executed) == 1
-    twice = draw(2, 3, 40, 64), draw(2, 3, 64, 32)
-    assert torch.equal(func.vmap(func.vmap(gemm))(*twice), product(*twice))
-    assert torch.equal(func.vmap(gemm)(*twice), product(*twice))
+    a, b = draw(2, 3, 40, 64), draw(2, 3, 64, 32)
+    for transformed, *tensors in (
+        (func.vmap(func.vmap(gemm)), a, b),
+        (func.vmap(gemm), a, b),
+        (func.vmap(gemm, (0, None)), a, b[1]),
+        (func.vmap(gemm, (None, 2), out_dims=1), a[0], b.movedim(0, 2)),
+    ):
+        executed.clear()
+        found = transformed(*tensors)
+        of_a, of_b = (each if each.ndim == 4 else each[None] for each in tensors)
+        of_b = of_b if of_b.shape[2] == 64 else of_b.movedim(2, 0)
+        found = found if found.shape[0] == 2 else found.transpose(0, 1)
+        assert torch.equal(found, product(of_a, of_b))
+        assert [plan.batched for plan in executed] == [True]
     assert func.vmap(gemm)(draw(0, 3, 8, 16), draw(0, 3, 16, 8)).shape == (0, 3, 8, 8)
 
 

@@ -249,12 +249,21 @@ def as_torch(name, mesh_shape, sizes, pairs=PAIRS):
 
 
 def batch_as_torch(mesh_shape, count, pairs):
-    """A batch of `count` products, by gemm as by torch.bmm."""
+    """A batch of `count` products, by gemm as by torch.bmm; and with a bias of each."""
     small_tiles()
     mesh = init_device_mesh("cpu", mesh_shape)
-    tensors = draw(count, 8, 32, seed=1), draw(count, 32, 16, seed=2)
-    for a, b in pairs:
-        against_torch(gemm, torch.bmm, tensors, (a, b), mesh)
+    a, b, bias = draw(count, 8, 32, seed=1), draw(count, 32, 16, seed=2), draw(count, 1, 16, seed=3)
+
+    def biased(a, b, bias):
+        return gemm(a, b, epilogue=lambda acc, bias: acc + bias, bias=bias)
+
+    def by_torch(a, b, bias):
+        return torch.bmm(a, b) + bias
+
+    for of_a, of_b in pairs:
+        against_torch(gemm, torch.bmm, (a, b), (of_a, of_b), mesh)
+        for of_bias in (R, of_a) if of_a == Shard(0) else (R,):
+            against_torch(biased, by_torch, (a, b, bias), (of_a, of_b, of_bias), mesh)
 
 
 def each_as_torch(mesh_shape, sizes):

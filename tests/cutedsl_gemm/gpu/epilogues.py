@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import itertools
+from dataclasses import replace
 from unittest import mock
 
 import torch
@@ -131,11 +132,11 @@ OPERATIONS = [
 
 
 @functools.cache
-def made(maker, epilogue):
+def made(maker, epilogue, **more):
     """The plan of a name of MAKERS with an epilogue; None if such a plan cannot have it."""
     make, tile, options = MAKERS[maker]
     try:
-        return make(tile, epilogue=epilogue, **options)
+        return make(tile, epilogue=epilogue, **options, **more)
     except PlanError:
         return None
 
@@ -143,6 +144,21 @@ def made(maker, epilogue):
 def exact_plan(maker, name):
     """The plan of an epilogue of EXACT."""
     return made(maker, trace(*EXACT[name]))
+
+
+BATCHED_MAKERS = [each for each in MAKERS if MAKERS[each][0] in (pingpong, cooperative)]
+
+
+def batched_plan(maker, name):
+    """The plan of a batch with an epilogue of EXACT.
+
+    Each matrix has its own first operand, third operand, and so on; the others are shared.
+    """
+    function, operands = EXACT[name]
+    batched = [
+        replace(each, batched=i % 2 == 0 and not each.by_value) for i, each in enumerate(operands)
+    ]
+    return made(maker, trace(function, batched), batched=True)
 
 
 def together(functions):
@@ -211,7 +227,7 @@ def check(plan, function, mnk, device, sms=(132,), fill=None, within=None):
 
     `function` is called as gemm's epilogue, of integers unless `fill` fills the tensors. `within`
     gives rtol and atol of a result by its dtype; without it, the results are equal. Beside them
-    nothing is written.
+    nothing is written. If the plan is batched, `mnk` ends with the number of matrices.
     """
     epilogue = plan.epilogue
     numbers = [3.0 for operand in epilogue.operands if operand.by_value]
@@ -228,7 +244,7 @@ def check(plan, function, mnk, device, sms=(132,), fill=None, within=None):
         launch(plan, device, inputs, numbers, outs, multiprocessors)
         for result, out, exact in zip(epilogue.results, outs, wanted, strict=True):
             found = moved(out, "cpu")
-            one = REDUCTIONS[result.reduction](found, 0) if result.reduction else found.clone()
+            one = REDUCTIONS[result.reduction](found, -2) if result.reduction else found.clone()
             rtol, atol = within(one.dtype) if within else (0, 0)
             other = exact.to(one.dtype).double()
             torch.testing.assert_close(one.double(), other, rtol=rtol, atol=atol)
@@ -242,7 +258,15 @@ def integers(tensor):
 
 
 def truth(epilogue, function, inputs, numbers):
-    """The results in float64: `function` of torch's tensors on the CPU."""
+    """The results in float64: `function` of torch's tensors on the CPU, matrix by matrix."""
+    if inputs[0].ndim == 3:
+        own = (True, True, *(each.batched for each in epilogue.operands if not each.by_value))
+        of_each = (
+            [each[i] if has_own else each for each, has_own in zip(inputs, own, strict=True)]
+            for i in range(len(inputs[0]))
+        )
+        results = (truth(epilogue, function, each, numbers) for each in of_each)
+        return tuple(map(torch.stack, zip(*results, strict=True)))
     a, b, *tensors = (each.double() for each in inputs)
     scalars, tensors = iter(numbers), iter(tensors)
     values = {

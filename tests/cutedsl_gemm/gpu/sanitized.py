@@ -6,7 +6,7 @@ Right answers are computed on the CPU, since the sanitizer slows every kernel on
 import sys
 
 import torch
-from epilogues import EXACT, check, exact_plan
+from epilogues import EXACT, batched_plan, check, exact_plan
 from family import BATCHED, PERSISTENT
 from on_gpu import integers, poisoned, product
 
@@ -58,12 +58,17 @@ EPILOGUES = [
     *(("split, swapped", name) for name in ("matrices", "results")),
     *(("split, threads", name) for name in ("vectors", "bias and matrix")),
 ]
+OF_BATCHES = [
+    *(("pingpong", "vectors"), ("narrow panels", "bias and matrix"), ("swapped", "results")),
+    *(("threads, swapped", "matrices"), ("cooperative", "reductions")),
+]
 
 
 def every():
     """All plans that run."""
     plans = [*PLANS, *BY_THREADS, *PERSISTENT[::3], *BATCHES[0], PLANTED]
-    return [*dict.fromkeys([*plans, *(exact_plan(*each) for each in EPILOGUES)])]
+    fused = [exact_plan(*each) for each in EPILOGUES]
+    return [*dict.fromkeys([*plans, *fused, *(batched_plan(*each) for each in OF_BATCHES)])]
 
 
 def check_products(plans, mnk, start, sms):
@@ -94,8 +99,15 @@ def check_epilogues():
     """Every epilogue is exact at a ragged shape."""
     for maker, name in EPILOGUES:
         plan, (function, _) = exact_plan(maker, name), EXACT[name]
-        mnk = (200, 152, 72) if plan.c_alignment > 1 else (201, 147, 71)
-        check(plan, function, mnk, "cuda", sms=(3,))
+        check(plan, function, ragged(plan), "cuda", sms=(3,))
+    for maker, name in OF_BATCHES:
+        plan, (function, _) = batched_plan(maker, name), EXACT[name]
+        check(plan, function, (*ragged(plan), 3), "cuda", sms=(3,))
+
+
+def ragged(plan):
+    """A shape that no tile divides."""
+    return (200, 152, 72) if plan.c_alignment > 1 else (201, 147, 71)
 
 
 def check_copies():

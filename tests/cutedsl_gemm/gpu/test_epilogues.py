@@ -9,9 +9,11 @@ import itertools
 import pytest
 import torch
 from epilogues import (
+    BATCHED_MAKERS,
     EXACT,
     GROUPS,
     MAKERS,
+    batched_plan,
     check,
     exact_plan,
     moved,
@@ -54,6 +56,17 @@ def test_an_epilogue_of_integers_is_exact(maker, name, device):
     sms = (132, 3) if device == "cuda" else (132,)  # with 3, a block makes many tiles
     for mnk in shapes_of(plan, device):
         check(plan, function, mnk, device, sms)
+
+
+@pytest.mark.compiles(plans=lambda maker, name: [batched_plan(maker, name)])
+@on_devices
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("maker", BATCHED_MAKERS)
+def test_an_epilogue_of_batches_of_integers_is_exact(maker, name, device):
+    plan, (function, _) = batched_plan(maker, name), EXACT[name]
+    sms = (132, 3) if device == "cuda" else (132,)
+    for mnk in shapes_of(plan, device):
+        check(plan, function, (*mnk, 3), device, sms)
 
 
 @pytest.mark.compiles(plans=lambda group: [operations_plan(group)])
@@ -232,6 +245,34 @@ def torch_layers():
     )
 
 
+def experts(device):
+    """Batches of any strides: gates, biases of each; results by TMA, by threads, and reduced."""
+    for count, m, n, k in ((3, 40, 72, 64), (4, 33, 71, 39), (5, 200, 136, 264)):
+        a = integers(device, count, m, k)
+        halves = integers(device, count, k, 2 * n).unflatten(2, (2, n)).movedim(2, 0)
+        rows = integers(device, count, 2 * n, k).mT.unflatten(2, (n, 2)).movedim(3, 0)
+        bias, scale = integers(device, count, 1, n), integers(device, n)
+        for b in (halves, rows):
+            found = gemm(a, b, epilogue=lambda g, v, bias: g * 2 - v + bias, bias=bias)
+            first, second = a.double() @ b.double()
+            assert torch.equal(found, (first * 2 - second + bias).to(a.dtype)), (m, b.stride())
+        b, acc = halves[0], a.double() @ halves[0].double()
+        results = gemm(
+            a,
+            b,
+            epilogue=lambda acc, bias, scale: (acc + bias, acc.sum(1), (acc * scale).amax(2)),
+            bias=bias,
+            scale=scale,
+        )
+        wanted = (acc + bias).to(a.dtype), acc.sum(1).float(), (acc * scale).amax(2).float()
+        assert all(map(torch.equal, results, wanted)), (m, n)
+        memory = integers(device, count, m, n + 3)
+        gemm(a, b, epilogue=lambda acc, c: acc + c, c=scale, out=memory[:, :, 1 : n + 1])
+        assert torch.equal(memory[:, :, 1 : n + 1], (acc + scale).to(a.dtype))
+        found = gemm(a[0].expand(count, m, k), b)
+        assert torch.equal(found, (a[0].double() @ b.double()).to(a.dtype))
+
+
 def layers_and_gradients(device):
     """Forward and backward, of bf16 tensors and of fp32 ones under autocast, are those of torch."""
     for name, ours, of_torch, shapes in torch_layers():
@@ -274,6 +315,7 @@ BODIES = [
     gates,
     memory_beside_out,
     reductions_repeat,
+    experts,
     layers_and_gradients,
     compiled_layers,
 ]
