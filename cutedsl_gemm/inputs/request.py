@@ -196,11 +196,8 @@ def parts_of(a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
 
 
 def readable(a: Tensor, b: Tensor, requirements: Requirements) -> bool:
-    """Whether a kernel reads all parts of B in place. TMA steps from one part to another."""
-    parts = parts_of(a, b)
-    if len(parts) > 1 and b.stride(0) == 0:
-        return False
-    return all(aligned(part, requirements) for part in parts)
+    """Whether a kernel reads all parts of B in place."""
+    return all(aligned(part, requirements) for part in parts_of(a, b))
 
 
 def readable_copy(b: Tensor) -> Tensor:

@@ -73,7 +73,7 @@ def _batch_fits(batch: Tensor, requirements: Requirements) -> bool:
     """`fits` of a batch (L, rows, columns).
 
     All matrices are contiguous along one mode. The other strides are multiples of the alignment,
-    those of modes of one element, too.
+    those of modes of one element, too. All matrices may be the same one, with a stride of 0.
 
     >>> import torch
     >>> batch = torch.empty(3, 40, 64)
@@ -84,7 +84,7 @@ def _batch_fits(batch: Tensor, requirements: Requirements) -> bool:
     lead, inner = (down, columns) if across == 1 else (across, rows)
     contiguous = across == 1 or down == 1
     aligned_strides = lead % requirements.alignment == step % requirements.alignment == 0
-    return contiguous and aligned_strides and lead >= inner and step > 0
+    return contiguous and aligned_strides and lead >= inner
 
 
 def matrix_of(name: str, tensor: Tensor, requirements: Requirements = TMA) -> Matrix:

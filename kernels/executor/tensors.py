@@ -115,8 +115,8 @@ def _tensor_problems(plan: KernelPlan, argument: Argument, tensor: Tensor) -> It
     leading, lines, modes = [*tensor.stride()], [*tensor.shape], [*argument.modes]
     one, contiguous = leading.pop(argument.contiguous), lines.pop(argument.contiguous)
     modes.pop(argument.contiguous)
-    overlapping = any(  # the matrices of a batch may overlap
-        mode != "L" and count > 1 and stride < contiguous
+    overlapping = any(  # the matrices of a batch, or of B, may overlap
+        not (mode == "L" or mode.isdigit()) and count > 1 and stride < contiguous
         for mode, count, stride in zip(modes, lines, leading, strict=True)
     )
     if one != 1 or any(stride % alignment for stride in leading) or overlapping:
