@@ -16,7 +16,12 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling
 
 from cutedsl_gemm.api import fused_product
-from cutedsl_gemm.inputs.checks import check_dense, check_not_negative, check_operands, check_pair
+from cutedsl_gemm.inputs.checks import (
+    check_dense,
+    check_matrices_or_batches,
+    check_not_negative,
+    check_pair,
+)
 from cutedsl_gemm.inputs.operands import Value, check_operand
 from cutedsl_gemm.inputs.problem import TMA
 from cutedsl_gemm.inputs.request import Fixed, Function
@@ -95,6 +100,8 @@ def addmm(
 ) -> Tensor:
     """beta · c + alpha · a · b, as torch.addmm: c broadcasts to the shape of a · b.
 
+    Of batches a (L, M, K) and b (L, K, N), as torch.baddbmm.
+
     The sum is rounded once. If beta is the number 0, NaN in c has no effect; c's gradient is 0.
     alpha and beta may be tensors of one number, which may require gradients. New values need no
     compile. `out` may be c. Raises as `gemm` does.
@@ -111,8 +118,8 @@ def addmm(
         given["c"] = c
     else:
         if not is_dynamo_compiling():
-            check_operands(a, b, TMA.with_meta)
-            check_operand("c", c, (a.shape[0], b.shape[1]), a.device)
+            check_matrices_or_batches(a, b, TMA.with_meta)
+            check_operand("c", c, (*a.shape[:-1], b.shape[-1]), a.device)
         if torch.is_grad_enabled() and isinstance(c, Tensor) and c.requires_grad:
             given["c"] = torch.where(c.new_zeros((), dtype=torch.bool), c, 0)
     if not _is_number(beta, 0, 1):

@@ -71,7 +71,7 @@ class Sample:
 
     @property
     def ratio(self) -> float:
-        """The speed of gemm over that of torch.mm."""
+        """The speed of gemm over that of torch."""
         return self.cublas / self.ours
 
 
@@ -211,7 +211,7 @@ def write(samples: Sequence[Sample], file: Path) -> None:
         mnk, b_major, batch = each.product
         times = (f"{1e6 * seconds:.2f}" for seconds in (each.cublas, each.ours))
         rows.append((batch, *mnk, f"{b_major}-major", *times, each.plan))
-    write_csv(file, ("L", "M", "N", "K", "B", f"{CUBLAS}, µs", f"{OURS}, µs", "plan"), rows)
+    write_csv(file, ("L", "M", "N", "K", "B", "torch, µs", f"{OURS}, µs", "plan"), rows)
 
 
 def plot(samples: Sequence[Sample], colours: Classes, title: str, file: Path) -> None:
@@ -241,7 +241,7 @@ def plot(samples: Sequence[Sample], colours: Classes, title: str, file: Path) ->
     axes.axhline(1, color="black", linewidth=1)
     axes.set_xscale("log")
     axes.set_xlabel("2·L·M·N·K, flops")
-    axes.set_ylabel(f"speed of {OURS} / speed of {CUBLAS}")
+    axes.set_ylabel(f"speed of {OURS} / speed of torch")
     axes.set_title(title, fontsize=10)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
@@ -263,7 +263,7 @@ def main(
     drawn = samples[len(named) :]
     console = Console(width=160)
     ours = f"{OURS}(…, invariant=True)" if invariant else OURS
-    title = f"{machine()}: speed of {ours} / {CUBLAS}, {count} {population.name} of seed {seed}"
+    title = f"{machine()}: speed of {ours} / torch, {count} {population.name} of seed {seed}"
     if named:
         console.print(listed(samples[: len(named)], "named shapes"))
     console.print(summary(drawn, population.classes, title), worst(drawn))

@@ -21,16 +21,16 @@ _suited: dict[Any, bool] = {}
 
 
 def batch_by_gemm(a: Tensor, b: Tensor) -> Tensor | None:
-    """a (L, M, K) · b (L, K, N) by gemm; None if torch is to compute it.
+    """a (…, M, K) · b (…, K, N), of the same modes before, by gemm; None if torch is to compute it.
 
-    None where `faster.by_gemm` gives None; in compiled graphs and inside a TorchDispatchMode; for
-    DTensors and FakeTensors; and for batches that no kernel reads and stores in place.
+    None where `faster.by_gemm` gives None; in compiled graphs, where torch replaces the products of
+    attention by a kernel of its own; inside a TorchDispatchMode; and for DTensors and FakeTensors.
     """
     if transformed() or is_dynamo_compiling() or dispatch_modes() or torch._C._is_tracing():
         return None
     if type(a) not in DENSE or type(b) not in DENSE or a.is_neg() or b.is_neg():
         return None
-    if a.layout != torch.strided or b.layout != torch.strided:
+    if a.layout != torch.strided or b.layout != torch.strided or a.shape[:-2] != b.shape[:-2]:
         return None
     if needs_gradients(a, b, None) and a.numel() * b.shape[-1] < faster.LEAST_TRAINED:
         return None
@@ -49,19 +49,29 @@ def batch_by_gemm(a: Tensor, b: Tensor) -> Tensor | None:
     if suited is None:
         suited = remember(_suited, signature, _suit(a, b))
     if suited and aligned_starts(a, b):
-        return gemm(a, b)
-    multipliable = a.shape[0] == b.shape[0] and a.shape[2] == b.shape[1]  # else torch says why not
-    return torch.bmm(a, b) if cast and multipliable else None  # torch would cast them again
+        return gemm(a, b) if a.ndim == 3 else gemm(_batch(a), _batch(b)).unflatten(0, a.shape[:-2])
+    multipliable = a.shape[-1] == b.shape[-2]  # else torch says why not
+    return torch.matmul(a, b) if cast and multipliable else None  # torch would cast them again
+
+
+def _batch(tensor: Tensor) -> Tensor:
+    """A tensor (…, rows, columns) as (L, rows, columns); a copy if need be, as torch makes it."""
+    return tensor.reshape(-1, *tensor.shape[-2:])
 
 
 def _suit(a: Tensor, b: Tensor) -> bool:
     """Whether one kernel of gemm multiplies batches like these, expected to be as fast as torch."""
-    if len(a) != len(b) or len(a) == 0 or a.is_meta:
+    if a.numel() == 0 or b.numel() == 0 or a.is_meta:
         return False
-    first, weight = a[0], b[0].mT  # as of a linear layer
+    first, weight = (each[(0,) * (each.ndim - 2)] for each in (a, b.mT))  # as of a linear layer
     if not faster.suits(first, weight, None) or not faster.on_hopper(a.device):
         return False
     mnk = extents(first, weight)
-    if mnk is None or not (len(a) > 1 and fits(a, TMA) and fits(b, TMA)):
+    if mnk is None:
         return False
-    return mnk[1] % TMA.alignment == 0 and batch_beats_torch(*mnk)
+    like = [torch.empty_strided(each.shape, each.stride(), device="meta") for each in (a, b)]
+    batches = [_batch(each) for each in like]
+    if len(batches[0]) == 1:
+        return False
+    in_place = mnk[1] % TMA.alignment == 0 and all(fits(each, TMA) for each in batches)
+    return batch_beats_torch(*mnk, in_place)

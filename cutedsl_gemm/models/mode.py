@@ -86,13 +86,6 @@ def _bmm(a: Any, b: Any) -> Tensor | None:
     return _matmul(a, b)
 
 
-def _batch(a: Any, b: Any) -> Tensor | None:
-    """The products of two batches of three modes."""
-    if a.ndim != 3 or b.ndim != 3 or a.is_nested or b.is_nested:
-        return None
-    return batch_by_gemm(a, b)
-
-
 def _matmul(a: Any, b: Any) -> Tensor | None:
     """One product, of all rows, if all matrices of a are multiplied by one b."""
     if not is_known(a) or not is_known(b) or b.ndim < 2:
@@ -103,7 +96,7 @@ def _matmul(a: Any, b: Any) -> Tensor | None:
         return None
     batches = zip(b.shape[:-2], b.stride()[:-2], a.shape[-b.ndim : -2], strict=True)
     if b.numel() == 0 or any(n != 1 and (step or n != of_a) for n, step, of_a in batches):
-        return _batch(a, b)
+        return batch_by_gemm(a, b)
     if torch.is_grad_enabled() and b.requires_grad and max(b.shape[:-2]) > 1:
         return None  # the gradient of b differs per matrix; gemm would give all of it to one
     return by_gemm(a, transposed(b[(0,) * (b.ndim - 2)]))

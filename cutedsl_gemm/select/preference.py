@@ -11,6 +11,7 @@ from cutedsl_gemm.select.model import best, estimate
 FEW_ROWS = 256  # decoding: gemm streams the weights as fast as torch.mm does
 LONG_K = 3000
 LEAST_SIDE_OF_BATCH, LEAST_SIDE_AT_SHORT_K, SHORT_K_OF_BATCH = 128, 33, 512  # side: M or N
+LEAST_SIDE_OF_ODD_BATCH, LEAST_K_OF_ODD_BATCH = 65, 48
 
 
 @lru_cache(REMEMBERED)
@@ -31,14 +32,20 @@ def beats_torch(m: int, n: int, k: int) -> bool:
     return found.waves > 1 or found.candidate.splits > 1
 
 
-def batch_beats_torch(m: int, n: int, k: int) -> bool:
+def batch_beats_torch(m: int, n: int, k: int, in_place: bool = True) -> bool:
     """Whether gemm is expected to be at least as fast as torch.bmm on Hopper, at these extents.
 
     It is on average where M and N are 128 or more; and where they exceed 32, if K is at most 512.
-    By eye, from 98 batches on an H200 (docs/performance/notebook.md, "Batches").
+    If TMA does not read and store all matrices `in_place`, torch needs longer, too, and gemm is
+    faster where M and N exceed 64 and K is 48 or more. By eye, from 98 and from 108 batches on
+    H200s (docs/performance/notebook.md, "Batches" and "Batches of any strides").
 
     >>> [batch_beats_torch(*mnk) for mnk in ((1024, 1024, 1024), (64, 4096, 128), (64, 5760, 2880))]
     [True, True, False]
+    >>> [batch_beats_torch(1023, n, 1023, in_place=False) for n in (64, 128)]
+    [False, True]
     """
     side = min(m, n)
+    if not in_place:
+        return side >= LEAST_SIDE_OF_ODD_BATCH and k >= LEAST_K_OF_ODD_BATCH
     return side >= LEAST_SIDE_OF_BATCH or (side >= LEAST_SIDE_AT_SHORT_K and k <= SHORT_K_OF_BATCH)

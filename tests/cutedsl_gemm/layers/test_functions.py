@@ -234,6 +234,18 @@ def test_addmm_is_torchs(alpha, beta):
     assert all(near(mine, theirs) for mine, theirs in zip(*gradients, strict=True))
 
 
+@pytest.mark.parametrize("beta", [0.5, 0])
+def test_addmm_of_batches_is_baddbmm(beta):
+    a, b = draw(3, 18, 40), draw(3, 40, 72)
+    for c in (draw(3, 18, 72), draw(3, 1, 72), BIAS):
+        leaves = [each.clone().requires_grad_() for each in (c, a, b)]
+        truth = [each.double().requires_grad_() for each in leaves]
+        found = addmm(*leaves, alpha=2.0, beta=beta)
+        wanted = torch.baddbmm(*truth, alpha=2.0, beta=beta)
+        assert near(found, wanted, 4e-3)
+        assert_gradients(found, leaves, wanted, truth)
+
+
 def test_addmm_has_the_derivatives_of_scales_whatever_their_values():
     a, b = draw(18, 40), draw(40, 72)
     for at in (0.0, 1.0, 2.0):

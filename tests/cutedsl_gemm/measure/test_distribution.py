@@ -48,13 +48,14 @@ def test_odd_shapes_have_rows_that_tma_cannot_read_or_store():
     assert k_major == pytest.approx(500, rel=0.1)
 
 
-def test_batches_have_rows_that_tma_reads_and_stores():
+def test_three_of_ten_batches_have_rows_that_tma_cannot_read_or_store():
     products = batches.draw(1000, seed=7)
     assert products == batches.draw(1000, seed=7) != batches.draw(1000, seed=8)
     for each in products:
-        assert all(extent % 8 == 0 and 16 <= extent <= 4096 for extent in each.mnk)
+        assert all(8 < extent <= 4096 for extent in each.mnk)
         assert 2 <= each.batch <= 256
         assert each.flops >= 1e8
+    assert sum(map(batches.in_place, products)) == pytest.approx(700, rel=0.1)
 
 
 @pytest.mark.parametrize("b_major", ["K", "N"])
@@ -139,7 +140,7 @@ def test_the_csv_has_a_row_for_each_shape(tmp_path):
     first, *others = csv.DictReader((tmp_path / "table.csv").read_text().splitlines())
     assert first == (
         {"L": "1", "M": "64", "N": "4096", "K": "64", "B": "K-major"}
-        | {"torch.mm, µs": "10.00", "gemm, µs": "10.00", "plan": "plan 1"}
+        | {"torch, µs": "10.00", "gemm, µs": "10.00", "plan": "plan 1"}
     )
     assert len(others) == 39
 
