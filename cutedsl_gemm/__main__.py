@@ -15,6 +15,7 @@ from cutedsl_gemm.command_line import (
     DECODE,
     DRAWN,
     EPILOGUES,
+    EXPERTS,
     GATHERED,
     HOST,
     LISTED,
@@ -193,13 +194,14 @@ def run_bench(options: argparse.Namespace) -> None:
         population = drawn[options.shapes].POPULATION
         distribution.main(population, **given, file=options.csv, drawing=options.plot)
     elif options.shapes in LISTED:
-        from cutedsl_gemm.measure import decode, epilogues, gathered, host
+        from cutedsl_gemm.measure import decode, epilogues, experts, gathered, host
 
         if options.plot is not None:
             raise Refused(f"--plot does not draw --shapes {options.shapes}; omit it, or take --csv")
         if options.shapes == GATHERED and (gpus := torch.cuda.device_count()) < 2:
             raise Refused(f"--shapes {GATHERED} needs two GPUs or more, and torch sees {gpus}")
-        measured = {DECODE: decode, EPILOGUES: epilogues, GATHERED: gathered, HOST: host}
+        measured: Any = {DECODE: decode, EPILOGUES: epilogues, EXPERTS: experts}
+        measured |= {GATHERED: gathered, HOST: host}
         measured[options.shapes].main(options.csv)
     else:
         from cutedsl_gemm.measure import bench

@@ -13,10 +13,10 @@ from layouts.errors import did_you_mean
 
 SHAPES = "sweep", "curve", "squares", "weights", "split"  # bench.SHAPES, without importing torch
 RANDOM, ODD, BATCHES = "random", "odd", "batches"
-DECODE, EPILOGUES, GATHERED, HOST = "decode", "epilogues", "gathered", "host"
+DECODE, EPILOGUES, EXPERTS, GATHERED, HOST = "decode", "epilogues", "experts", "gathered", "host"
 DRAWN = RANDOM, ODD, BATCHES  # whose shapes are drawn
 OF_DRAWN = f"{RANDOM}, {ODD} or {BATCHES}"
-LISTED = DECODE, EPILOGUES, GATHERED, HOST  # of a table of their own
+LISTED = DECODE, EPILOGUES, EXPERTS, GATHERED, HOST  # of a table of their own
 DRAWINGS = ".svg", ".png", ".pdf"
 DTYPES = "bfloat16", "float16", "float32"
 LARGEST = 32768  # three matrices of float32 and what checks them take 17 GB and more

@@ -3,7 +3,8 @@
 bench          gemm beside torch.mm, quack and Triton
   providers, triton_gemm                     those that it compares
   distribution, random_shapes, odd_shapes, batches   many shapes
-  decode, epilogues, layers, gathered        few rows; epilogues; several GPUs
+  decode, gathered                           few rows; several GPUs
+  epilogues, layers, experts                 epilogues, also those of batches
   host                                       host time of a call
   accuracy                                   the error of a result, compared with float64
   report, power                              tables, plots and CSV; clock and power

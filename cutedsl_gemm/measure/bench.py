@@ -119,12 +119,12 @@ def normal(*extents: int) -> Tensor:
     return torch.randn(extents, device="cuda").to(torch.bfloat16)
 
 
-def check(name: str, mnk: Shape, out: Tensor, expected: Tensor) -> None:
+def check(name: str, shape: tuple[int, ...], out: Tensor, expected: Tensor) -> None:
     """RuntimeError unless `out` is close to `expected`."""
     error = relative_error(out, expected)
     if not error < 1e-2:
         raise RuntimeError(
-            f"{name} at {mnk}: the relative error against torch.mm is {error:.1e}; "
+            f"{name} at {shape}: the relative error against torch.mm is {error:.1e}; "
             "it must be under 1e-2 (the output held NaN before)"
         )
 

@@ -19,23 +19,24 @@ from torch import Tensor
 
 from cutedsl_gemm.kernels.compile.progress import track
 from cutedsl_gemm.measure.bench import check, machine, normal
-from cutedsl_gemm.measure.layers import ALONE, LAYERS, PROVIDERS, SWIGLU, Layer
-from cutedsl_gemm.measure.report import OURS, Shape, write_csv
+from cutedsl_gemm.measure.layers import ALONE, LAYERS, PROVIDERS, SWIGLU, Extents, Layer
+from cutedsl_gemm.measure.report import OURS, write_csv
 from cutedsl_gemm.select.precompile import compiled_with_bar
 from cutedsl_gemm.select.timing import captured, in_turn, launches_of_a_graph, timed
 
 SHAPES = (8448, 9216, 256), (4096, 4096, 4096), (8192, 14336, 4096), (1024, 4096, 4096)
 LARGEST = 8192, 28672, 8192  # of SwiGLU; N is that of the weight's rows
 CASES = *((layer, mnk) for layer in LAYERS for mnk in SHAPES), (SWIGLU, LARGEST)
+EXTENTS = "L", "M", "N", "K"
 WARM_UP, ROUNDS = 3, 7
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Seconds of each provider that has a layer, for one M, N and K."""
+    """Seconds of each provider that has a layer, for one M, N and K; of experts, L, M, N and K."""
 
     layer: str
-    mnk: Shape
+    shape: Extents
     seconds: dict[str, float]
 
     @property
@@ -60,18 +61,18 @@ class Kept:
         self.result = self.launch()
 
 
-def measure() -> Iterator[Sample]:
+def measure(cases: Sequence[tuple[Layer, Extents]]) -> Iterator[Sample]:
     """Compile the kernels that gemm chooses on all cores, then time each layer."""
-    compiled_with_bar({plan for layer, mnk in CASES for plan in layer.plans(mnk)})
-    for layer, mnk in track(CASES, "measuring", len(CASES)):
-        yield Sample(layer.name, mnk, _seconds(layer, mnk))
+    compiled_with_bar({plan for layer, shape in cases for plan in layer.plans(shape)})
+    for layer, shape in track(cases, "measuring", len(cases)):
+        yield Sample(layer.name, shape, _seconds(layer, shape))
 
 
 @torch.no_grad()
-def _seconds(layer: Layer, mnk: Shape) -> dict[str, float]:
+def _seconds(layer: Layer, shape: Extents) -> dict[str, float]:
     """Seconds per launch of each provider."""
-    x, weight, *operand = layer.inputs(mnk, normal)
-    inputs = x, weight.mul_(mnk[2] ** -0.5), *operand  # the sums are of the size of the operand
+    x, weight, *operand = layer.inputs(shape, normal)
+    inputs = x, weight.mul_(shape[-1] ** -0.5), *operand  # the sums are of the size of the operand
     runs = dict(_that_run(layer, inputs))
     count = launches_of_a_graph(timed(runs[ALONE], WARM_UP))
     graphs = [captured(run, count) for run in runs.values()]
@@ -81,7 +82,7 @@ def _seconds(layer: Layer, mnk: Shape) -> dict[str, float]:
     expected = layer.torch(*(each.float() for each in inputs))
     for name, run in runs.items():
         if name != ALONE:
-            check(f"{layer.name} by {name}", mnk, run.result, expected)
+            check(f"{layer.name} by {name}", shape, run.result, expected)
     return dict(zip(runs, seconds, strict=True))
 
 
@@ -105,7 +106,7 @@ def table(samples: Sequence[Sample]) -> Table:
     """A row for each sample: µs, and how many times as fast as each peer gemm is."""
     shown = Table(title=f"{machine()}: µs, and the speed of {OURS} over it")
     shown.add_column("layer")
-    for column in ("M", "N", "K", ALONE, OURS, f"time / {ALONE}", *PROVIDERS[2:]):
+    for column in (*EXTENTS, ALONE, OURS, f"time / {ALONE}", *PROVIDERS[2:]):
         shown.add_column(column, justify="right")
     for each, after in zip(samples, [*samples[1:], None], strict=True):
         own = (f"{1e6 * each.seconds[name]:.1f}" for name in (ALONE, OURS))
@@ -116,19 +117,19 @@ def table(samples: Sequence[Sample]) -> Table:
             for name in PROVIDERS[2:]
         )
         last = after is None or after.layer != each.layer
-        mnk = map(str, each.mnk)
-        shown.add_row(each.layer, *mnk, *own, f"{each.cost:.3f}", *peers, end_section=last)
+        extents = map(str, _with_experts(each.shape))
+        shown.add_row(each.layer, *extents, *own, f"{each.cost:.3f}", *peers, end_section=last)
     return shown
 
 
 def write(samples: Sequence[Sample], file: Path) -> None:
-    """The samples as CSV: layer, M, N, K, microseconds of each provider, empty if it lacks it."""
+    """The samples as CSV: layer, extents, microseconds of each provider, empty if it lacks it."""
     rows = []
     for each in samples:
         found = (each.seconds.get(name) for name in PROVIDERS)
         times = ("" if seconds is None else f"{1e6 * seconds:.2f}" for seconds in found)
-        rows.append((each.layer, *each.mnk, *times))
-    write_csv(file, ("layer", "M", "N", "K", *(f"{name}, µs" for name in PROVIDERS)), rows)
+        rows.append((each.layer, *_with_experts(each.shape), *times))
+    write_csv(file, ("layer", *EXTENTS, *(f"{name}, µs" for name in PROVIDERS)), rows)
 
 
 def read(file: Path) -> list[Sample]:
@@ -137,7 +138,7 @@ def read(file: Path) -> list[Sample]:
         return [
             Sample(
                 row["layer"],
-                (int(row["M"]), int(row["N"]), int(row["K"])),
+                tuple(int(row[name]) for name in EXTENTS if row.get(name)),
                 {name: float(row[f"{name}, µs"]) / 1e6 for name in PROVIDERS if row[f"{name}, µs"]},
             )
             for row in csv.DictReader(stream)
@@ -154,7 +155,8 @@ def markdown(samples: Sequence[Sample]) -> str:
     | addmm | 8448×9216×256 | 70.0 | 77.0 | 1.10 | 231.0 (3.00\xa0×) | 154.0 (2.00\xa0×) |
     """
     peers = [name for name in PROVIDERS[2:] if any(name in each.seconds for each in samples)]
-    rows = [("layer", "M×N×K", ALONE, OURS, f"time / {ALONE}", *peers)]
+    extents = "L×M×N×K" if len(samples[0].shape) > 3 else "M×N×K"
+    rows = [("layer", extents, ALONE, OURS, f"time / {ALONE}", *peers)]
     for each in samples:
         own = (f"{1e6 * each.seconds[name]:.1f}" for name in (ALONE, OURS))
         others = (
@@ -163,14 +165,21 @@ def markdown(samples: Sequence[Sample]) -> str:
             else "—"
             for name in peers
         )
-        rows.append((each.layer, "×".join(map(str, each.mnk)), *own, f"{each.cost:.2f}", *others))
+        shape = "×".join(map(str, each.shape))
+        rows.append((each.layer, shape, *own, f"{each.cost:.2f}", *others))
     first, *rest = (f"| {' | '.join(cells)} |" for cells in rows)
     return "\n".join((first, "|---" * len(rows[0]) + "|", *rest))
 
 
-def main(file: Path | None = None) -> None:
+def _with_experts(shape: Extents) -> tuple[int | str, ...]:
+    """L, M, N and K; L is empty where there are no experts."""
+    extents: tuple[int | str, ...] = "", *shape
+    return extents[-len(EXTENTS) :]
+
+
+def main(file: Path | None = None, cases: Sequence[tuple[Layer, Extents]] = CASES) -> None:
     """Print the table; write the samples as CSV."""
-    samples = list(measure())
+    samples = list(measure(cases))
     Console(width=200).print(table(samples))
     if file is not None:
         write(samples, file)

@@ -2,6 +2,9 @@
 
 All take x (M, K), a weight (N, K) as models store it, and what the epilogue reads: a bias (N,), or
 a matrix c (M, N). The weight of SwiGLU has the rows of the gate, then those of the value.
+
+Layers of experts take x (L, M, K), weights (L, K, N), which torch.bmm multiplies, and biases
+(L, 1, N) or c (L, M, N). The weights of SwiGLU have the columns of the gates, then of the values.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor
@@ -20,9 +23,10 @@ from cutedsl_gemm.api import gemm, plan_for
 from cutedsl_gemm.kernels.plan.kernel_plan import KernelPlan
 from cutedsl_gemm.layers.functions import addmm, linear, swiglu
 from cutedsl_gemm.measure.providers import QUACK, quack_configs
-from cutedsl_gemm.measure.report import OURS, Shape
+from cutedsl_gemm.measure.report import OURS
 from cutedsl_gemm.select.timing import Launch
 
+Extents: TypeAlias = tuple[int, ...]  # (M, N, K), or (L, M, N, K) of experts
 ALONE, EAGER, COMPILED, FUSED = "gemm alone", "torch", "torch.compile", "cuBLAS fused"
 PROVIDERS = ALONE, OURS, EAGER, COMPILED, FUSED, *QUACK
 
@@ -40,20 +44,25 @@ class Layer:
     quack: Callable[..., Launch] | None = None  # (config, inputs) → its launch
     gated: bool = False
 
-    def inputs(self, mnk: Shape, matrix: Callable[[int, int], Tensor]) -> tuple[Tensor, ...]:
-        """x, the weight, and the operand if there is one; `matrix` makes a row-major matrix."""
-        m, n, k = mnk
-        x, weight = matrix(m, k), matrix(n, k)
+    def inputs(self, shape: Extents, tensor: Callable[..., Tensor]) -> tuple[Tensor, ...]:
+        """x, the weight, and the operand if there is one; `tensor` makes a contiguous one.
+
+        The shape is (M, N, K), or (L, M, N, K) of experts.
+        """
+        *experts, m, n, k = shape
+        x, weight = tensor(*experts, m, k), tensor(*experts, *((k, n) if experts else (n, k)))
         if self.operand is None:
             return x, weight
-        return x, weight, matrix(m, n) if self.operand == "c" else matrix(1, n)[0]
+        if self.operand == "c":
+            return x, weight, tensor(*experts, m, n)
+        return x, weight, tensor(*experts, 1, n) if experts else tensor(n)
 
-    def plans(self, mnk: Shape) -> Iterator[KernelPlan]:
+    def plans(self, shape: Extents) -> Iterator[KernelPlan]:
         """The plans of gemm: of the product alone, and of the layer."""
         empty = partial(torch.empty, dtype=torch.bfloat16)  # on the CPU, where it takes no memory
-        x, weight, *operands = self.inputs(mnk, empty)
-        b = weight.unflatten(0, (2, -1)).mT if self.gated else weight.mT
-        yield plan_for(x, weight.mT)
+        x, weight, *operands = self.inputs(shape, empty)
+        yield plan_for(x, b_of(weight))
+        b = halves(b_of(weight)) if self.gated else b_of(weight)
         yield plan_for(
             x, b, epilogue=self.epilogue, **{str(self.operand): each for each in operands}
         )
@@ -61,7 +70,7 @@ class Layer:
     def launches(self, inputs: tuple[Tensor, ...]) -> Iterator[tuple[str, Launch]]:
         """(provider, launch) of those that have the layer, in the order of `PROVIDERS`."""
         x, weight, *_ = inputs
-        yield ALONE, partial(gemm, x, weight.mT)
+        yield ALONE, partial(gemm, x, b_of(weight))
         yield OURS, partial(self.ours, *inputs)
         yield EAGER, partial(self.torch, *inputs)
         yield COMPILED, partial(torch.compile(self.torch, dynamic=False), *inputs)
@@ -70,6 +79,16 @@ class Layer:
         if self.quack is not None and find_spec("quack") is not None:
             for name, config in quack_configs().items():
                 yield name, self.quack(config, *inputs)
+
+
+def b_of(weight: Tensor) -> Tensor:
+    """The B that x is multiplied by: (K, N) of a weight (N, K); weights (L, K, N) of experts."""
+    return weight.mT if weight.ndim == 2 else weight
+
+
+def halves(b: Tensor) -> Tensor:
+    """The columns of gates, and those of values: (2, K, N), or (2, L, K, N)."""
+    return b.unflatten(-1, (2, -1)).movedim(-2, 0)
 
 
 def _swiglu(x: Tensor, weight: Tensor) -> Tensor:

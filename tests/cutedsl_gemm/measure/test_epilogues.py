@@ -12,35 +12,41 @@ from rich.console import Console
 
 from cutedsl_gemm.calls import fused
 from cutedsl_gemm.layers import functions
-from cutedsl_gemm.measure import epilogues, layers
+from cutedsl_gemm.measure import epilogues, experts, layers
 from cutedsl_gemm.measure.epilogues import CASES, Sample, markdown, read, table, write
 from cutedsl_gemm.measure.layers import ALONE, COMPILED, EAGER, FUSED, LAYERS, PROVIDERS, QUACK
 from cutedsl_gemm.measure.report import OURS
 
 BY_NAME = {layer.name: layer for layer in LAYERS}
-SMALL = 24, 64, 48
+ALL = {**BY_NAME, **{f"{layer.name} of experts": layer for layer in experts.LAYERS}}
+SMALL, OF_EXPERTS = (24, 64, 48), (3, 24, 64, 48)
 SAMPLES = [
     Sample("addmm", (8448, 9216, 256), {ALONE: 70e-6, OURS: 77e-6, FUSED: 231e-6}),
     Sample("swiglu", (4096, 4096, 4096), dict.fromkeys((ALONE, OURS, EAGER), 2e-4)),
+    Sample("addmm", (8, 512, 4096, 1024), dict.fromkeys((ALONE, OURS, EAGER), 1e-4)),
 ]
+
+
+def shape_of(layer):
+    return OF_EXPERTS if layer in experts.LAYERS else SMALL
 
 
 def inputs_of(layer):
     torch.manual_seed(0)
-    return layer.inputs(SMALL, lambda m, n: (torch.randn(m, n) / 4).to(torch.bfloat16))
+    return layer.inputs(shape_of(layer), lambda *of: (torch.randn(of) / 4).to(torch.bfloat16))
 
 
-@pytest.mark.parametrize("layer", LAYERS, ids=list(BY_NAME))
+@pytest.mark.parametrize("layer", ALL.values(), ids=list(ALL))
 def test_all_providers_compute_the_same_layer(layer):
     x, weight, *operands = inputs_of(layer)
     expected = layer.torch(*(each.float() for each in (x, weight, *operands)))
     assert torch.allclose(layer.torch(x, weight, *operands).float(), expected, atol=0.1)
     assert torch.allclose(layer.ours(x, weight, *operands).float(), expected, atol=0.02)
-    if layer.name == "addmm":
+    if layer.name == "addmm" and layer.cublas:
         assert torch.allclose(layer.cublas(x, weight, *operands).float(), expected, atol=0.1)
 
 
-@pytest.mark.parametrize("layer", LAYERS, ids=list(BY_NAME))
+@pytest.mark.parametrize("layer", ALL.values(), ids=list(ALL))
 def test_the_plans_compiled_ahead_are_those_that_run(layer, monkeypatch):
     ran = []
     monkeypatch.setattr(fused, "_calls", {})
@@ -51,15 +57,16 @@ def test_the_plans_compiled_ahead_are_those_that_run(layer, monkeypatch):
         lambda kernel, plan, *rest: ran.append(plan) or (lambda *inputs: None),
     )
     layer.ours(*inputs_of(layer))
-    _, planned = layer.plans(SMALL)
+    _, planned = layer.plans(shape_of(layer))
     assert ran == [planned]
     assert repr(ran[0]) == repr(planned)
 
 
 def test_every_layer_has_shapes_and_its_plans_are_few():
-    assert {layer for layer, _ in CASES} == {*LAYERS}
-    assert all(mnk[1] % 16 == 0 for _, mnk in CASES)
-    assert len({plan for layer, mnk in CASES for plan in layer.plans(mnk)}) <= 2 * len(CASES)
+    for cases, its in ((CASES, LAYERS), (experts.CASES, experts.LAYERS)):
+        assert {layer for layer, _ in cases} == {*its}
+        assert all(n % 16 == 0 for _, (*_, n, _) in cases)
+        assert len({plan for each in cases for plan in each[0].plans(each[1])}) <= 2 * len(cases)
 
 
 def test_quack_reads_a_repacked_weight(monkeypatch):
@@ -89,9 +96,13 @@ def test_the_table_has_times_ratios_and_a_dash_for_who_lacks_the_layer(monkeypat
     console = Console(width=200, record=True)
     console.print(table(SAMPLES))
     rows = [line for line in console.export_text().splitlines() if "│ " in line]
-    first, second = ([cell.strip() for cell in row.strip("│").split("│")] for row in rows)
+    first, second, of_experts = (
+        [cell.strip() for cell in row.strip("│").split("│")] for row in rows
+    )
+    assert of_experts[:5] == ["addmm", "8", "512", "4096", "1024"]
     assert first == [
         "addmm",
+        "",
         "8448",
         "9216",
         "256",
@@ -104,26 +115,28 @@ def test_the_table_has_times_ratios_and_a_dash_for_who_lacks_the_layer(monkeypat
         "—",
         "—",
     ]
-    assert second[4:8] == ["200.0", "200.0", "1.000", "200.0  1.00"]
+    assert second[5:9] == ["200.0", "200.0", "1.000", "200.0  1.00"]
 
 
 def test_the_samples_are_written(tmp_path):
     write(SAMPLES, tmp_path / "table.csv")
-    first, second = csv.DictReader((tmp_path / "table.csv").read_text().splitlines())
+    first, second, _ = csv.DictReader((tmp_path / "table.csv").read_text().splitlines())
     assert (first["layer"], first["K"], first["gemm, µs"], first["torch, µs"]) == (
         "addmm",
         "256",
         "77.00",
         "",
     )
-    assert [*second][4:] == [f"{name}, µs" for name in PROVIDERS]
+    assert [*second][5:] == [f"{name}, µs" for name in PROVIDERS]
     assert all(second[f"{name}, µs"] == "" for name in (COMPILED, *QUACK))
 
 
 def test_what_is_written_is_read(tmp_path):
     file = tmp_path / "epilogues.csv"
     write(SAMPLES, file)
-    assert [(each.layer, each.mnk) for each in read(file)] == [(e.layer, e.mnk) for e in SAMPLES]
+    assert [(each.layer, each.shape) for each in read(file)] == [
+        (each.layer, each.shape) for each in SAMPLES
+    ]
     for found, sample in zip(read(file), SAMPLES, strict=True):
         assert found.seconds == pytest.approx(sample.seconds)
     assert markdown(read(file)) == markdown(SAMPLES)
