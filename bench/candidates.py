@@ -5,8 +5,9 @@
 
 Half of the cases are bench's random shapes: 400 of `--count 600`. The others are rare among them:
 products of few tiles, shapes of language models, decoding, gradients (whose operands are not
-contiguous along K), and products with an epilogue. All shapes that bench names are in every pool,
-too. `--kinds` keeps only some, by the names of KINDS. Measuring ends after `--seconds`.
+contiguous along K), products with an epilogue, and batches. All shapes that bench names are in
+every pool, too. `--kinds` keeps only some: "batch", or by the names of KINDS. Measuring ends after
+`--seconds`.
 
 A case runs the ten candidates that the model expects to be the fastest, and six more of those that
 it expects to take at most `--slack` times as long as the first. `--tried` adds plans that are not
@@ -43,7 +44,7 @@ from cutedsl_gemm.kernels.epilogue.expression import PLAIN
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.kernels.plan.checks import PlanError
 from cutedsl_gemm.kernels.sm90.rungs import cooperative, pingpong, split
-from cutedsl_gemm.measure import epilogues
+from cutedsl_gemm.measure import batches, epilogues
 from cutedsl_gemm.measure.bench import SHAPES, check, normal
 from cutedsl_gemm.measure.decode import HOT_LAUNCHES, WEIGHTS, copies
 from cutedsl_gemm.measure.layers import LAYERS, SWIGLU, Layer
@@ -114,6 +115,7 @@ KINDS = {
         ("K", "MN"), SLOPES, matrices=tuple(operand.name for operand in SLOPES.operands)
     ),
 }
+BATCH = "batch"  # of `--kinds`: batches of the first two kinds
 EPILOGUES = tuple(name for name, kind in KINDS.items() if kind.epilogue is not PLAIN)
 CLUSTERS = (2, 1), (1, 2), (4, 1), (1, 4), (8, 1), (1, 8), (2, 2), (4, 2), (2, 4)
 TILES: dict[Maker, dict[int, range]] = {  # BM → BN
@@ -153,22 +155,23 @@ def exists(candidate: Candidate) -> bool:
 
 @dataclass(frozen=True)
 class Case:
-    """A shape, the kind of its product, and whether its weights are also measured cold."""
+    """A shape, the kind of its product, whether its weights are also measured cold, and a batch."""
 
     mnk: Shape
     name: str = ""  # of its kind
     decoding: bool = False
+    batch: int = 1  # how many such products
 
     @property
     def kind(self) -> Kind:
         return KINDS[self.name]
 
-    def matrices(self, matrix: Callable[[int, int], Tensor]) -> tuple[Tensor, Tensor]:
-        """A and B; `matrix` makes a row-major one."""
-        m, n, k = self.mnk
+    def matrices(self, tensor: Callable[..., Tensor]) -> tuple[Tensor, Tensor]:
+        """A and B; `tensor` makes a contiguous one."""
+        (m, n, k), batch = self.mnk, (self.batch,) if self.batch > 1 else ()
         of_a, of_b = self.kind.majors
-        a = matrix(m, k) if of_a == "K" else matrix(k, m).mT
-        return a, matrix(n, k).mT if of_b == "K" else matrix(k, n)
+        a = tensor(*batch, m, k) if of_a == "K" else tensor(*batch, k, m).mT
+        return a, tensor(*batch, n, k).mT if of_b == "K" else tensor(*batch, k, n)
 
     def parts(self, b: Tensor) -> Tensor:
         """B as gemm takes it: (K, N), or (2, K, N / 2) for an epilogue of two accumulators."""
@@ -222,6 +225,13 @@ def with_epilogues(count: int, random: Random, models: Sequence[Shape]) -> Itera
         yield Case((m, n // 16 * 16 or 16, k), random.choice(EPILOGUES))  # N of two accumulators
 
 
+def of_batches(count: int, seed: int) -> Iterator[Case]:
+    """`count` random batches that TMA reads and stores in place."""
+    for each in filter(batches.in_place, batches.draw(2 * count, seed)):
+        name = "" if each.b_major == "K" else "of_x"
+        yield Case(each.mnk, name, batch=each.batch)
+
+
 def cases(count: int, seed: int) -> list[Case]:
     """Random shapes, those that are rare among them, and named ones, mixed; each once."""
     random = Random(seed)
@@ -243,7 +253,9 @@ def cases(count: int, seed: int) -> list[Case]:
         ]
     found += with_epilogues(count // 8, random, models)
     found += itertools.starmap(Case, itertools.product(WITH_EPILOGUES, EPILOGUES))
-    distinct = [*dict.fromkeys(each for each in found if 2 * math.prod(each.mnk) <= FLOPS)]
+    found += itertools.islice(of_batches(count // 8, random.getrandbits(31)), count // 8)
+    within = (each for each in found if 2 * each.batch * math.prod(each.mnk) <= FLOPS)
+    distinct = [*dict.fromkeys(within)]
     random.shuffle(distinct)
     return distinct
 
@@ -251,19 +263,19 @@ def cases(count: int, seed: int) -> list[Case]:
 def measure(case: Case, plans: Sequence[Candidate]) -> Iterator[tuple[str, float, str]]:
     """A plan's name, its seconds per launch, and what is wrong with its output.
 
-    The first is torch.mm, without an epilogue.
+    The first is torch.mm, or torch.bmm, without an epilogue.
     """
     a, b = case.matrices(normal)
     if case.kind.epilogue is not PLAIN:
         b *= len(b) ** -0.5  # the sums are of the size of the operands
-    bs = [b, *(b.clone() for _ in range(1, copies(*b.shape) if case.decoding else 1))]
+    bs = [b, *(b.clone() for _ in range(1, copies(*b.shape[-2:]) if case.decoding else 1))]
     product, epilogue = a @ b, case.problem.epilogue
     given = case.operands(normal)
     operands = [given[operand.name] for operand in epilogue.operands]
-    sums = product.float().chunk(epilogue.accumulators, dim=1)
+    sums = product.float().chunk(epilogue.accumulators, dim=-1)
     expected = composed(epilogue, sums, operands, a.dtype)
     outs = [torch.empty_like(each) for each in expected]
-    products: list[Callable[[Tensor], object]] = [lambda b: torch.mm(a, b, out=product)]
+    products: list[Callable[[Tensor], object]] = [lambda b: torch.matmul(a, b, out=product)]
     wrong = [""]
     for candidate in plans:
         plan = candidate.plan(case.problem)
@@ -320,7 +332,7 @@ def main() -> None:
     parser.add_argument("--csv", type=Path)
     parser.add_argument("--seed", type=int, default=FIRST_SEED)
     parser.add_argument("--count", type=int, default=600)
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=[*KINDS])
+    parser.add_argument("--kinds", nargs="+", choices=(*KINDS, BATCH), default=[*KINDS, BATCH])
     parser.add_argument("--slack", type=float, default=1.35)
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--tried", action="store_true")
@@ -340,7 +352,11 @@ def main() -> None:
             best(problem)
         print(f"choice: {(time.perf_counter() - began) / 200 * 1e6:.1f} µs a shape")
     others = [each for each in tried() if each not in CANDIDATES] if options.tried else []
-    drawn = [case for case in cases(options.count, options.seed) if case.name in options.kinds]
+    drawn = [
+        case
+        for case in cases(options.count, options.seed)
+        if (BATCH if case.batch > 1 else case.name) in options.kinds
+    ]
     random = Random(options.seed)
     asked = [(case, case.plans(options.slack, others, random)) for case in drawn]
     kernels = {each.plan(case.problem) for case, plans in asked for each in plans}
@@ -353,14 +369,15 @@ def main() -> None:
             print(f"compiled {number} at {time.monotonic() - start:.0f} s", flush=True)
     with options.csv.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream)
-        writer.writerow(("pool", "M", "N", "K", "kind", "plan", "µs", "wrong"))
+        writer.writerow(("pool", "L", "M", "N", "K", "kind", "plan", "µs", "wrong"))
         for number, (case, plans) in enumerate(asked):
             if time.monotonic() - start > options.seconds:
                 print(f"out of time after {number} cases", file=sys.stderr)
                 break
             for name, seconds, wrong in measure(case, plans):
                 times = f"{1e6 * seconds:.4g}"
-                writer.writerow((options.seed, *case.mnk, case.name, name, times, wrong))
+                extents = case.batch, *case.mnk
+                writer.writerow((options.seed, *extents, case.name, name, times, wrong))
                 if wrong:
                     print(wrong, file=sys.stderr)
             stream.flush()

@@ -1,16 +1,16 @@
 """The constants of select/costs.py, the correction, and the candidates worth keeping.
 
     python bench/fit_model.py FILE... [--steps 0] [--learn 96000] [--epilogues 10000] [--held 3]
-                                      [--pick WHOLE SPLIT] [--write]
+                                      [--batches 3000] [--pick WHOLE SPLIT] [--write]
 
 The files are CSVs of bench/candidates.py, compressed by xz or not. Those that the network learned
 are in the repository: `python bench/fit_model.py bench/runs.csv.xz --write`.
 
 The network of select/correction.py learns what the formulas miss (bench/learn.py), and `--write`
 stores its weights. `--learn` is the number of steps for products alone, `--epilogues` that for
-products with an epilogue. With `--learn 0`, only the weights of epilogues (WORK) change
-(docs/performance/notebook.md, "Epilogues learned apart"). `--held 3` leaves out every third shape,
-and reports it.
+products with an epilogue, and `--batches` that for batches. With `--learn 0`, only the weights of
+epilogues (WORK) and of batches (BATCH) change (docs/performance/notebook.md, "Epilogues learned
+apart" and "Batches learned apart"). `--held 3` leaves out every third shape, and reports it.
 
 The formulas rank all candidates, and a choice corrects only the first NEAR. `--steps 1000` first
 fits the constants of the formulas, so that the candidate that the previous network ranks first is
@@ -30,7 +30,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from learn import learn, learn_epilogues
+from learn import learn, learn_batches, learn_epilogues
 from runs import Array, Runs, chosen, expectation, formulas, of_all, of_shape, read
 
 from cutedsl_gemm.measure.decode import ROWS, WEIGHTS
@@ -157,7 +157,9 @@ def pick(runs: Runs, c: Constants, learned: Network, whole: int, split: int) -> 
 
 def report(name: str, runs: Runs, seconds: Array) -> None:
     """The speed over torch.mm of a plan for each shape, and what it loses to the best that ran."""
-    for kind, some in ("products", ~runs.with_epilogue), ("with epilogues", runs.with_epilogue):
+    epilogues, batches = runs.with_epilogue, runs.of_batches
+    kinds = {"products": ~epilogues & ~batches, "with epilogues": epilogues, "batches": batches}
+    for kind, some in kinds.items():
         if not some.any():
             continue
         speed = (runs.torch / seconds)[some]
@@ -177,6 +179,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=0)
     parser.add_argument("--learn", type=int, default=96000)
     parser.add_argument("--epilogues", type=int, default=10000)
+    parser.add_argument("--batches", type=int, default=3000)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--pick", type=int, nargs=2)
     parser.add_argument("--held", type=int, default=0)
@@ -185,7 +188,9 @@ def main() -> None:
     numbers = np.arange(len(runs.torch))
     held = numbers % options.held == 0 if options.held else numbers < 0
     fitted, left = runs.of(numbers[~held]), runs.of(numbers[held])
-    for steps, some in ("learn", ~fitted.with_epilogue), ("epilogues", fitted.with_epilogue):
+    epilogues, batches = fitted.with_epilogue, fitted.of_batches
+    kinds = {"learn": ~epilogues & ~batches, "epilogues": epilogues, "batches": batches}
+    for steps, some in kinds.items():
         if getattr(options, steps) and not some.any():
             parser.error(f"the files have no runs from which --{steps} could learn; pass 0")
     parts = [("fitted", fitted)] + [("held out", left)] * bool(options.held)
@@ -198,6 +203,8 @@ def main() -> None:
     learned = learn(parts[0][1], c, options.learn) if options.learn else LEARNED
     if options.epilogues:
         learned = learn_epilogues(parts[0][1], c, learned, options.epilogues)
+    if options.batches:
+        learned = learn_batches(parts[0][1], c, learned, options.batches)
     if options.write and not options.pick:
         write(FILE, learned)
     for name, part in parts:

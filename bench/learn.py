@@ -1,7 +1,8 @@
 """The network of select/correction.py, learned from measured runs.
 
-It learns products without an epilogue first, and then, from those with one, the weights of WORK
-alone. So the choice for a product does not depend on epilogues, which few of the runs have.
+It learns products without an epilogue first. Then it learns the weights of WORK alone from those
+with one, and those of BATCH alone from batches. So the choice for a product does not depend on
+epilogues and batches, which few of the runs have.
 
 The loss has three parts: the errors at plans near the best of each shape, the time that the choice
 loses, and the mean error of the plans chosen: a choice prefers those that it takes for too fast. No
@@ -17,11 +18,11 @@ from typing import NamedTuple
 import candidates as measured  # bench/candidates.py
 import numpy as np
 import torch
-from runs import Array, Runs, formulas, other_inputs
+from runs import Array, Runs, formulas, log_batch, other_inputs
 from torch import Tensor
 
 from cutedsl_gemm.measure.decode import ROWS, WEIGHTS
-from cutedsl_gemm.select.correction import UNITS, WORK, Network, network, times_facts
+from cutedsl_gemm.select.correction import BATCH, UNITS, WORK, Network, network, times_facts
 from cutedsl_gemm.select.costs import Constants
 
 CLOSE = 0.15  # a plan that takes 1 + CLOSE times the best one's time weighs 1/e
@@ -48,8 +49,8 @@ class Dataset(NamedTuple):
 
 
 def learn(runs: Runs, c: Constants, steps: int) -> Network:
-    """The network that makes the least loss at products without an epilogue; WORK has no weight."""
-    runs = runs.of((~runs.with_epilogue).nonzero()[0])
+    """The network that makes the least loss at products alone; WORK and BATCH have no weight."""
+    runs = runs.of((~runs.with_epilogue & ~runs.of_batches).nonzero()[0])
     found = formulas(runs, c)
     facts, rows, _ = other_inputs(runs)
     inputs = np.vstack([np.log(found["inputs"], dtype=np.float32), facts, rows])
@@ -70,26 +71,42 @@ def learn(runs: Runs, c: Constants, steps: int) -> Network:
     weights = first.weight.detach().numpy().T / scale
     bias = first.bias.detach().numpy() - mean.T @ weights
     hidden = np.vstack([each.detach().numpy() for each in (second.weight.T, second.bias)])
-    weights = np.vstack([weights, np.zeros((len(WORK), UNITS)), bias])
+    weights = np.vstack([weights, np.zeros((len(WORK) + len(BATCH), UNITS)), bias])
     return network(weights, hidden, np.append(last.weight[0].detach(), 0))
 
 
 def learn_epilogues(runs: Runs, c: Constants, plain: Network, steps: int) -> Network:
     """`plain` with the weights of WORK that make the least loss at products with an epilogue."""
     runs = runs.of(runs.with_epilogue.nonzero()[0])
+    _, _, work = other_inputs(runs)
+    return plain._replace(work=learn_added(runs, c, plain, work, steps))
+
+
+def learn_batches(runs: Runs, c: Constants, plain: Network, steps: int) -> Network:
+    """`plain` with the weights of BATCH that make the least loss at batches."""
+    runs = runs.of(runs.of_batches.nonzero()[0])
+    return plain._replace(batch=learn_added(runs, c, plain, log_batch(runs), steps))
+
+
+def learn_added(runs: Runs, c: Constants, plain: Network, work: Array, steps: int) -> Array:
+    """The weights of `work` (inputs, runs), alone and times each of FACTS, that make least loss.
+
+    A product alone has 0 of it. All other weights are those of `plain`.
+    """
     found = formulas(runs, c)
-    facts, rows, work = other_inputs(runs)
+    facts, rows, of_epilogue = other_inputs(runs)
     mean, scale = moments(facts)
-    size = moments(work)[1]  # not its mean: work is 0 without an epilogue
+    size = moments(work)[1]  # not its mean: work is 0 for a product alone
     inputs = times_facts(work / size, (facts - mean) / scale)
+    count = len(inputs)
     logs = np.log(found["inputs"], dtype=np.float32)
-    sums = logs.T @ plain.terms + plain.others(facts, rows, 0 * work)  # (runs, units)
+    sums = logs.T @ plain.terms + plain.others(facts, rows, 0 * of_epilogue)  # (runs, units)
     data = dataset(runs, found, np.vstack([sums.T, inputs]))
     hidden, output = torch.from_numpy(plain.hidden), torch.from_numpy(plain.output)
-    added = torch.zeros(len(WORK), UNITS, requires_grad=True)
+    added = torch.zeros(count, UNITS, requires_grad=True)
 
     def log_factor(some: Tensor) -> Tensor:
-        first, one, inputs = data.inputs[some].split([UNITS, 1, len(WORK)], dim=-1)
+        first, one, inputs = data.inputs[some].split([UNITS, 1, count], dim=-1)
         units = torch.cat([first + inputs @ added, one], dim=-1).relu()
         return (units @ hidden).relu() @ output
 
@@ -98,8 +115,8 @@ def learn_epilogues(runs: Runs, c: Constants, plain: Network, steps: int) -> Net
     weights = added.detach().numpy().reshape(len(work), -1, UNITS)
     weights /= size[:, None] * np.vstack([[[1]], scale])
     weights[:, 0] -= (mean * weights[:, 1:]).sum(1)
-    padded = np.pad(weights.reshape(len(WORK), UNITS), ((0, 0), (0, 1)))  # the last unit stays 1
-    return plain._replace(work=padded)
+    padded: Array = np.pad(weights.reshape(count, UNITS), ((0, 0), (0, 1)))
+    return padded  # the last unit stays 1
 
 
 def moments(inputs: Array) -> tuple[Array, Array]:

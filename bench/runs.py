@@ -48,6 +48,7 @@ class Runs(NamedTuple):
     candidate: Array  # its number in `names`
     seconds: Array
     key: tuple[Array, ...]  # M, N, K, and the alignments of rows of A, B and C
+    batch: Array  # how many such products
     kind: Array  # its number in KINDS
     work: EpilogueWork  # of the epilogue
     torch: Array
@@ -71,8 +72,17 @@ class Runs(NamedTuple):
     @property
     def with_epilogue(self) -> Array:
         """Whether the product of each shape has an epilogue."""
+        return self._of_shapes(np.array([name in EPILOGUES for name in KINDS])[self.kind])
+
+    @property
+    def of_batches(self) -> Array:
+        """Whether each shape is of a batch."""
+        return self._of_shapes(self.batch > 1)
+
+    def _of_shapes(self, values: Array) -> Array:
+        """What all runs of a shape have in common, for each shape."""
         found = np.zeros(len(self.torch), bool)
-        found[self.shape] = np.array([name in EPILOGUES for name in KINDS])[self.kind]
+        found[self.shape] = values
         return found
 
     def only(self, keep: Array) -> Runs:
@@ -82,6 +92,7 @@ class Runs(NamedTuple):
             candidate=self.candidate[keep],
             seconds=self.seconds[keep],
             key=tuple(each[keep] for each in self.key),
+            batch=self.batch[keep],
             kind=self.kind[keep],
             work=EpilogueWork(*(each[keep] for each in self.work)),
         )
@@ -94,7 +105,7 @@ def read(paths: Sequence[Path]) -> Runs:
     for path in paths:
         with (lzma.open if path.suffix == ".xz" else open)(path, "rt", newline="") as stream:
             for row in csv.DictReader(stream):
-                extents = (int(row[name]) for name in ("M", "N", "K"))
+                extents = (int(row.get(name) or 1) for name in ("L", "M", "N", "K"))
                 if not row["wrong"] and (row["plan"] in known or row["plan"] == CUBLAS):
                     times = shapes[(row["pool"], *extents, row["kind"])]
                     times[row["plan"]] = seconds_today(row, known.get(row["plan"]))
@@ -102,9 +113,9 @@ def read(paths: Sequence[Path]) -> Runs:
     names = sorted({name for times in shapes.values() for name in times} - {CUBLAS})
     number = {name: at for at, name in enumerate(names)}
     rows, cublas = [], []
-    for at, ((pool, *mnk, kind), times) in enumerate(shapes.items()):
+    for at, ((pool, batch, *mnk, kind), times) in enumerate(shapes.items()):
         cublas.append(times.pop(CUBLAS))
-        same = of_shape(*mnk, kind, number_of(pool))
+        same = of_shape(*mnk, kind, number_of(pool), batch)
         rows += [(at, number[name], t, *same) for name, t in times.items()]
     return of_all(rows, cublas, [known[name] for name in names])
 
@@ -159,14 +170,17 @@ def overlapped_before(plan: Sm90Plan, m: int, n: int, k: int) -> bool:
     return k <= SHORT_BEFORE or 2 * down * across <= SMS or 1 in (down, across)
 
 
-def of_shape(m: int, n: int, k: int, kind: str, pool: int = TANH_SINCE) -> tuple[float, ...]:
-    """What the runs of a shape in a pool have in common: `key`, `kind` and `work`."""
+def of_shape(
+    m: int, n: int, k: int, kind: str, pool: int = TANH_SINCE, batch: int = 1
+) -> tuple[float, ...]:
+    """What the runs of a shape in a pool have in common: `key`, `batch`, `kind` and `work`."""
     of_a, of_b = KINDS[kind].majors
     pitches = m if of_a == "MN" else k, n if of_b == "MN" else k, n
     work = work_of(measured.Case((m, n, k), kind).problem) if kind in EPILOGUES else EpilogueWork()
     if kind == "gelu_tanh" and pool < TANH_SINCE:
         work = work._replace(slots=GELU_TANH_SLOTS)
-    return m, n, k, *(alignment_index(2 * each) for each in pitches), [*KINDS].index(kind), *work
+    alignments = (alignment_index(2 * each) for each in pitches)
+    return m, n, k, *alignments, batch, [*KINDS].index(kind), *work
 
 
 def of_all(
@@ -177,9 +191,9 @@ def of_all(
     shape = shape.astype(int)
     best = np.full(len(cublas), np.inf)
     np.minimum.at(best, shape, seconds)
-    *alignments, kinds = (each.astype(int) for each in others[:4])
-    found = shape, candidate.astype(int), seconds, (m, n, k, *alignments), kinds
-    return Runs(*found, EpilogueWork(*others[4:]), np.array(cublas), best, names)
+    *alignments, batch, kinds = (each.astype(int) for each in others[:5])
+    found = shape, candidate.astype(int), seconds, (m, n, k, *alignments), batch, kinds
+    return Runs(*found, EpilogueWork(*others[5:]), np.array(cublas), best, names)
 
 
 def formulas(runs: Runs, c: Constants) -> dict[str, Array]:
@@ -190,13 +204,14 @@ def formulas(runs: Runs, c: Constants) -> dict[str, Array]:
     number = runs.candidate + len(runs.names) * of_runs
     costs = Table(*(column[..., number] for column in every))
     m, n, k, *rows = runs.key
-    return terms(m, n, k, aligned(costs, rows, c), c, runs.work)
+    return terms(m, n, k, aligned(costs, rows, c), c, runs.work, batch=runs.batch)
 
 
 def expectation(runs: Runs, c: Constants, learned: Network) -> dict[str, Array]:
     """`formulas`, with the corrected seconds."""
     found = formulas(runs, c)
-    others = learned.others(*other_inputs(runs))
+    facts, rows, work = other_inputs(runs)
+    others = learned.others(facts, rows, work) + log_batch(runs).T * learned.by_batch(facts)
     return found | {"seconds": found["seconds"] * correction(found["inputs"], others, learned)}
 
 
@@ -205,6 +220,12 @@ def other_inputs(runs: Runs) -> tuple[Array, Array, Array]:
     facts = candidate_inputs(runs.names)[:, runs.candidate]
     slots, matrices, _, _, accumulators = runs.work
     return facts, row_inputs(runs.key[3:]), work_inputs(slots, matrices, accumulators)
+
+
+def log_batch(runs: Runs) -> Array:
+    """(1, runs): log2 of the matrices of a batch."""
+    found: Array = np.log2(runs.batch, dtype=np.float32)[None]
+    return found
 
 
 def chosen(runs: Runs, c: Constants, learned: Network) -> Array:

@@ -6,11 +6,12 @@ The factor comes from a network with two hidden layers of 64 ReLU units. The inp
     FACTS   of the candidate: its tile, cluster, schedule, stages and panels of C
     ROWS    the alignments of the rows of A, B and C
     WORK    of the epilogue, alone and times each of FACTS: 0 without an epilogue
+    BATCH   log2 of the matrices of a batch, alone and times each of FACTS: 0 for one product
 
 The formulas cover flops and L2. The network learns how plans deviate from them: those that wait for
 DRAM, blocks that share what L2 serves or fall out of step, tiles beyond the edge, short loops.
-`bench/fit_model.py` writes the weights, correction.csv. It learns those of WORK last, while all
-others stay, so that epilogues change no choice for a product alone.
+`bench/fit_model.py` writes the weights, correction.csv. It learns those of WORK and of BATCH last,
+while all others stay, so that epilogues and batches change no choice for a product alone.
 """
 
 from __future__ import annotations
@@ -87,11 +88,13 @@ def facts(candidate: Candidate) -> dict[str, float]:
 
 FACTS = tuple(facts(Candidate(pingpong, (64, 64, 64))))
 EPILOGUE = "slots", "matrices", "two accumulators"  # what it adds; 0 for a product alone
-WORK = tuple(name + times for name in EPILOGUE for times in ("", *(f" × {fact}" for fact in FACTS)))
+TIMES = "", *(f" × {fact}" for fact in FACTS)
+WORK = tuple(name + times for name in EPILOGUE for times in TIMES)
+BATCH = tuple("log2 matrices" + times for times in TIMES)
 UNITS = 64  # of each layer
 # Rows of the file: the weights of an input, or of a unit of the first layer, to each unit.
 NAMES = (
-    *(*TERMS, *FACTS, *ROWS, *WORK, "bias"),
+    *(*TERMS, *FACTS, *ROWS, *WORK, *BATCH, "bias"),
     *(*(f"unit {number}" for number in range(UNITS)), "second bias"),
     *("output", "offset"),
 )
@@ -120,7 +123,7 @@ def work_inputs(slots: Any, matrices: Any, accumulators: Any) -> Array:
 def times_facts(work: Array, facts: Array) -> Array:
     """(WORK, candidates): `work_inputs`, alone and times each of (FACTS, candidates)."""
     found: Array = work[:, None] * np.vstack([np.ones_like(facts[:1]), facts])
-    return found.reshape(len(WORK), -1)
+    return found.reshape(-1, facts.shape[1])
 
 
 class Network(NamedTuple):
@@ -133,6 +136,7 @@ class Network(NamedTuple):
     facts: Array  # (FACTS, units)
     rows: Array  # (ROWS, units)
     work: Array  # (WORK, units)
+    batch: Array  # (BATCH, units)
     bias: Array  # (1, units)
     hidden: Array  # (units, units of the second layer)
     output: Array  # (units of the second layer,)
@@ -145,6 +149,11 @@ class Network(NamedTuple):
         """
         by_work = times_facts(work, facts).T @ self.work
         found: Array = facts.T @ self.facts + (rows.T @ self.rows + by_work + self.bias)
+        return found
+
+    def by_batch(self, facts: Array) -> Array:
+        """(candidates, units): what a batch adds to `others`, divided by log2 of its matrices."""
+        found: Array = times_facts(ONE, facts).T @ self.batch
         return found
 
     def log_factor(self, logs: Array, others: Array) -> Array:
@@ -160,13 +169,15 @@ class Network(NamedTuple):
 
 # As arrays: with Python's floats, each call above would take 0.3 µs more.
 ZERO, LEAST, MOST = (np.array(x, np.float32) for x in (0, -LIMIT, LIMIT))
+ONE = np.ones((1, 1), np.float32)
 
 
 def network(inputs: Array, hidden: Array, output: Array) -> Network:
     """The network of such weights, a row for each input; the last row has the biases."""
-    ends = np.cumsum([len(TERMS), len(FACTS), len(ROWS), len(WORK)])
-    terms, facts, rows, work, bias = np.split(_with_one(inputs), ends)
-    return Network(terms, facts, rows, work, bias, _with_one(hidden), output.astype(np.float32))
+    ends = np.cumsum([len(TERMS), len(FACTS), len(ROWS), len(WORK), len(BATCH)])
+    terms, facts, rows, work, batch, bias = np.split(_with_one(inputs), ends)
+    layers = terms, facts, rows, work, batch, bias, _with_one(hidden)
+    return Network(*layers, output.astype(np.float32))
 
 
 def _with_one(weights: Array) -> Array:

@@ -68,7 +68,7 @@ def work_of(problem: Problem) -> EpilogueWork:
     )
 
 
-def _grid(extents: Array, costs: Table, splitting: bool, batch: int) -> tuple[Array, ...]:
+def _grid(extents: Array, costs: Table, splitting: bool, batch: Any | None) -> tuple[Array, ...]:
     """Blocks, the k-tiles and the splits of each, and whether the candidate may serve.
 
     Also which share of the last clusters and k-tiles the problem fills: (3, candidates).
@@ -79,7 +79,7 @@ def _grid(extents: Array, costs: Table, splitting: bool, batch: int) -> tuple[Ar
     filled = used > costs.least
     serves = filled[0] & filled[1]
     blocks = counts[0] * counts[1] * costs.blocks
-    if batch > 1:
+    if batch is not None:
         blocks *= batch
     if not splitting:
         return blocks, counts[2], costs.splits, used, serves
@@ -99,14 +99,15 @@ def terms(
     c: Constants = FITTED,
     work: EpilogueWork = NO_WORK,
     splitting: bool = True,
-    batch: int = 1,
+    batch: Any | None = None,
 ) -> dict[str, Array]:
     """The fields of an Estimate before the correction, and its `inputs`: an entry a candidate.
 
     It has `blocks` in place of `tiles`: no choice needs tiles, and a division takes 0.4 µs.
     M, N and K are those of one problem; or they are arrays, with a problem for each candidate.
-    `work` is that of the epilogue. If not `splitting`, no candidate splits K. For a `batch` of such
-    problems, M stands for the rows of all in the inputs of the correction.
+    `work` is that of the epilogue. If not `splitting`, no candidate splits K. `batch`, a number or
+    an array, is how many such products a batch has; M then stands for the rows of all in the inputs
+    of the correction.
     """
     extents = sides(costs, np.array((m, n, k), costs.fill.dtype))  # (3, candidates)
     blocks, k_tiles, splits, used, serves = _grid(extents, costs, splitting, batch)
@@ -123,14 +124,15 @@ def terms(
     in_turns = (all_first + waves * epilogue) / costs.turns - epilogue
     mainloop = np.maximum(all_first, in_turns)
 
-    moved = 2 * batch * (m * k + k * n + m * n) + work.bytes - c.kept
-    dram = np.maximum(batch * m * n * costs.write, moved / c.dram)
+    count = 1 if batch is None else batch
+    moved = 2 * count * (m * k + k * n + m * n) + work.bytes - c.kept
+    dram = np.maximum(count * m * n * costs.write, moved / c.dram)
     seconds = costs.launch + mainloop + epilogue
     reduction = costs.sums
     if splitting:
         reduction = reduction * blocks
         seconds += reduction
-    if batch > 1:
+    if batch is not None:
         extents[0] *= batch
     # Unpacking an array takes 0.2 µs a row, indexing 0.07.
     inputs = waves, busy, k_tiles, splits, l2, k_tile, mainloop, dram, seconds, used[0], used[1]

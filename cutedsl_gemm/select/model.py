@@ -212,19 +212,29 @@ def _serving(
     return served, costs, _others(candidate_inputs(served), rows, NO_WORK)
 
 
+@lru_cache
+def _by_batch(majors: Majors, invariant: bool) -> Array:
+    """`by_batch` of the network, of the candidates that serve problems of a kind."""
+    served = (each for each in CANDIDATES if each.splits == 1 and each.serves(majors, invariant))
+    return LEARNED.by_batch(candidate_inputs([*served]))
+
+
 @lru_cache(REMEMBERED)
 def _best(
     m: int, n: int, k: int, rows: RowAlignments, majors: Majors, invariant: bool, batch: int
 ) -> Candidate:
     splitting = batch == 1 and _may_split(m, n, k)
     served, costs, others = _serving(rows, majors, invariant, splitting)
-    found = terms(m, n, k, costs, splitting=splitting, batch=batch)
+    found = terms(m, n, k, costs, splitting=splitting, batch=batch if batch > 1 else None)
     inputs = found["inputs"]
     seconds = inputs[TIME]
     seconds[~found["serves"]] = NEVER  # 0.7 µs less than `where`
     near = _near(seconds)
     logs = np.log(inputs.take(near, 1))
-    expected = logs[TIME] + LEARNED.log_factor(logs, others.take(near, 0))
+    others = others.take(near, 0)
+    if batch > 1:
+        others += math.log2(batch) * _by_batch(majors, invariant).take(near, 0)
+    expected = logs[TIME] + LEARNED.log_factor(logs, others)
     first = expected.argmin()
     if expected[first] >= LOG_LONG:
         first = (expected + costs.power.take(near)).argmin()
@@ -241,8 +251,13 @@ def estimates(problem: Problem, candidates: tuple[Candidate, ...]) -> list[Estim
     m, _, k = problem.mnk
     rows, work = row_alignments(problem), work_of(problem)
     costs = aligned(_table(candidates, majors=problem.majors), rows)
-    found = terms(m, problem.columns, k, costs, work=work, batch=problem.batch)
-    factor = correction(found["inputs"], _others(_facts(candidates), rows, work))
+    batch = problem.batch if problem.batch > 1 else None
+    found = terms(m, problem.columns, k, costs, work=work, batch=batch)
+    facts = _facts(candidates)
+    others = _others(facts, rows, work)
+    if batch is not None:
+        others = others + np.float32(math.log2(batch)) * LEARNED.by_batch(facts)
+    factor = correction(found["inputs"], others)
     factor *= np.exp(costs.power * (found["seconds"] * factor >= LONG))
     tiles = found["blocks"] / found["splits"]
     found |= {"seconds": found["seconds"] * factor, "correction": factor, "tiles": tiles}

@@ -11,6 +11,7 @@ from cutedsl_gemm.kernels.epilogue.cost import cost
 from cutedsl_gemm.kernels.epilogue.trace import trace
 from cutedsl_gemm.select.candidate import CANDIDATES, LONG_EPILOGUES
 from cutedsl_gemm.select.correction import (
+    BATCH,
     FACTS,
     FILE,
     LEARNED,
@@ -38,6 +39,7 @@ def test_each_input_has_a_weight_for_each_unit():
     assert LEARNED.facts.shape == (len(FACTS), units)
     assert LEARNED.rows.shape == (len(ROWS), units)
     assert LEARNED.work.shape == (len(WORK), units)
+    assert LEARNED.batch.shape == (len(BATCH), units)
     assert LEARNED.bias.shape == (1, units)
     assert (LEARNED.hidden.shape, LEARNED.output.shape) == ((units, units), (units,))
     assert candidate_inputs(CANDIDATES).shape == (len(FACTS), len(CANDIDATES))
@@ -78,11 +80,15 @@ def test_the_factor_is_that_of_two_layers_of_rectified_sums():
     terms, facts = (rng.normal(size=(len(names), 5)) for names in (TERMS, FACTS))
     rows = row_inputs((0, 1, 3)).repeat(5, axis=1)
     work = work_inputs(np.arange(5), np.arange(5) % 2, 1 + np.arange(5) % 2)
-    units = np.vstack([terms, facts, rows, times_facts(work, facts)])
+    of_batch, matrices = times_facts(np.ones((1, 1)), facts), 2 ** rng.integers(0, 5, 5)
+    batch = of_batch * np.log2(matrices)
+    units = np.vstack([terms, facts, rows, times_facts(work, facts), batch])
     for *each, biases in (first, second):
         units = np.maximum(np.einsum("iu,ic->uc", each, units) + biases[:, None], 0)
     expected = np.exp(np.clip(output @ units + offset, -LIMIT, LIMIT))
-    found = np.exp(LEARNED.log_factor(terms.astype(np.float32), LEARNED.others(facts, rows, work)))
+    others = LEARNED.others(facts, rows, work)
+    others += np.log2(matrices)[:, None] * LEARNED.by_batch(facts)
+    found = np.exp(LEARNED.log_factor(terms.astype(np.float32), others))
     assert np.allclose(found, expected, rtol=1e-3)
 
 
