@@ -1,7 +1,7 @@
 """The constants of select/costs.py, the correction, and the candidates worth keeping.
 
     python bench/fit_model.py FILE... [--steps 0] [--learn 96000] [--epilogues 10000] [--held 3]
-                                      [--batches 3000] [--pick WHOLE SPLIT] [--write]
+                                      [--batches 2000] [--pick WHOLE SPLIT] [--write]
 
 The files are CSVs of bench/candidates.py, compressed by xz or not. Those that the network learned
 are in the repository: `python bench/fit_model.py bench/runs.csv.xz --write`.
@@ -179,7 +179,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=0)
     parser.add_argument("--learn", type=int, default=96000)
     parser.add_argument("--epilogues", type=int, default=10000)
-    parser.add_argument("--batches", type=int, default=3000)
+    parser.add_argument("--batches", type=int, default=2000)
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--pick", type=int, nargs=2)
     parser.add_argument("--held", type=int, default=0)

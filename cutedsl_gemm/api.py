@@ -74,9 +74,9 @@ def gemm(
     the gate and the value of SwiGLU. Only strides tell a stacked weight w (2N, K),
     `w.view(2, N, K).mT`, from an interleaved one, `w.view(N, 2, K).permute(1, 2, 0)`.
 
-    One kernel multiplies all matrices of a batch if TMA can read a and b and store the result where
-    they are, and N is a multiple of 8. Otherwise one product follows the other. A batch takes
-    `tile`, `out` and `invariant`, and no epilogue.
+    On Hopper, one kernel multiplies all matrices of a batch. Its epilogue is a function of the
+    products (L, M, N). An operand broadcasts to that: with a first mode L, each matrix has its own.
+    Two products take b (2, L, K, N). `kernel` and `tune` are for matrices alone.
 
     `tile` is (BM, BN, BK); None lets the model choose. A column-major out is computed as bᵀ · aᵀ,
     and the tile is one of that product. Without `out`, gemm supports autograd (reverse and forward

@@ -68,7 +68,8 @@ A, B = draw(L, M, K), draw(L, K, N)
 OPERANDS = {
     "a row of all": draw(N),
     "a row of each": draw(L, 1, N),
-    "a row of each, padded": draw(L, 1, N + 5)[:, :, 1 : N + 1],
+    "a row of each, padded": draw(L, 1, N + 4)[:, :, :N],
+    "a row of each, at an odd address": draw(L, 1, N + 5)[:, :, 1 : N + 1],
     "a row of each, whose elements are apart": draw(N, 1, L, dtype=FP16).permute(2, 1, 0),
     "a column of all": draw(M, 1, dtype=FP32),
     "a column of each": draw(L, M, 1, dtype=FP32),

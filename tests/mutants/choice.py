@@ -23,6 +23,13 @@ FAULTS = (
         "The plan of a batch is chosen for the tiles of one matrix.",
     ),
     Fault(
+        "batch_is_corrected_as_one_product",
+        MODEL,
+        "    if batch > 1:\n        others += math.log2(batch)",
+        "    if batch < 1:\n        others += math.log2(batch)",
+        "What the network has learned of batches changes no choice.",
+    ),
+    Fault(
         "batch_splits_k",
         MODEL,
         "        served = tuple(each for each in served if each.splits == 1)\n",

@@ -26,16 +26,23 @@ MAINLOOPS = (
     Fault(
         "batch_loads_the_first_matrix",
         MAINLOOP,
-        "at = None, None, (None, matrix), None",
-        "at = None, None, (None, 0), None",
+        "each._replace(gX=matrix_of(each.gX, matrix))",
+        "each._replace(gX=matrix_of(each.gX, 0))",
         "All products of a batch are that of the first matrices.",
     ),
     Fault(
         "batch_stores_to_the_first_matrix",
         EPILOGUE,
-        "at = None, None, (None, matrix), None",
-        "at = None, None, (None, 0), None",
+        "matrix_of(gC, matrix)",
+        "matrix_of(gC, 0)",
         "All products of a batch overwrite the first.",
+    ),
+    Fault(
+        "batch_loads_operands_of_the_first_matrix",
+        "kernels/sm90/panel_loads.py",
+        "matrix_of(gO, matrix) if",
+        "matrix_of(gO, 0) if",
+        "To all products of a batch, the residual of the first is added.",
     ),
     Fault(
         "empty_phase_inverted",

@@ -14,6 +14,13 @@ BUFFER = "cutedsl_gemm/distributed/symmetric.py"
 
 FAULTS = (
     Fault(
+        "batch_shares_its_operands",
+        "cutedsl_gemm/distributed/sharding.py",
+        'own = (*"L" * operand.batched, *operand.modes)',
+        "own = operand.modes",
+        "Ranks that have some matrices of a batch add the biases of all.",
+    ),
+    Fault(
         "batch_k_of_a_matrix",
         RULES,
         'a, b = f"{of_batch}MK", f"{of_batch}KN"',

@@ -197,6 +197,13 @@ DEVICE = (
 )
 CALLS = (
     Fault(
+        "vectors_at_odd_steps",
+        BOUND,
+        "extents[-1] % wide == of_each % wide == 0",
+        "extents[-1] % wide == 0",
+        "Lanes load vectors of a bias that do not start at multiples of 16 bytes.",
+    ),
+    Fault(
         "scales_are_numbers",
         LAYERS,
         "return not isinstance(scale, Tensor) and scale in numbers",

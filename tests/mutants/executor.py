@@ -40,6 +40,13 @@ FAULTS = (
         "All matrices of a batch are multiplied by the first matrix of B.",
     ),
     Fault(
+        "batch_reads_one_operand",
+        EPILOGUE,
+        "matrix, rows = self.in_matrix(rows)\n        return matrix, rows.clamp",
+        "matrix, rows = self.in_matrix(rows)\n        return 0 * matrix, rows.clamp",
+        "All matrices of a batch have the bias of the first.",
+    ),
+    Fault(
         "sums_of_the_last_split",
         EPILOGUE,
         "total += partial_sums[:, :, read]",

@@ -11,12 +11,11 @@ BUILD = "kernels/compile/build.py"
 
 FAULTS = (
     Fault(
-        "batch_writes_what_it_reads",
-        CALL,
-        "        check_out(out, a, b)  # the signature holds its strides, not its shape\n"
-        "        check_disjoint(out, a, b)\n    for x",
-        "        check_out(out, a, b)\n    for x",
-        "The first product of a batch overwrites what the second one reads.",
+        "copy_of_rows_that_are_apart",
+        "cutedsl_gemm/calls/copies.py",
+        "return batch.stride(0) == rows * batch.stride(1)",
+        "return True",
+        "The aligned copy of a batch has rows of the first matrix in all others.",
     ),
     Fault(
         "out_not_transposed",

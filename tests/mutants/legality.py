@@ -11,11 +11,11 @@ ALIASING = "cutedsl_gemm/inputs/aliasing.py"
 
 FAULTS = (
     Fault(
-        "batch_with_an_epilogue",
+        "operand_of_no_batch",
         CHECKS,
-        "if plan.c_alignment != PER_VECTOR or plan.epilogue != PLAIN:",
-        "if plan.c_alignment != PER_VECTOR:",
-        "The epilogue of a batch reads operands of the first matrix alone.",
+        "if names := [each.name for each in plan.epilogue.operands if each.batched]:",
+        "if names := []:",
+        "The kernel of one product is compiled for an operand of each matrix of a batch.",
     ),
     Fault(
         "batch_read_at_odd_strides",
@@ -23,13 +23,6 @@ FAULTS = (
         "lead % requirements.alignment == step % requirements.alignment == 0",
         "lead % requirements.alignment == 0",
         "A launch fails: TMA cannot step from one matrix of a batch to the next.",
-    ),
-    Fault(
-        "batch_stored_in_short_rows",
-        TENSORS,
-        "by_tma = b.shape[-1] % requirements.alignment == 0 and (out is None",
-        "by_tma = (out is None",
-        "TMA stores a row of a batch beyond its last element.",
     ),
     Fault(
         "matrices_share_memory",

@@ -27,7 +27,10 @@ CHECKED = "tests/kernels/sm90/test_plan.py", "tests/kernels/sm80", "tests/kernel
 SELECT = "tests/cutedsl_gemm/select", "tests/cutedsl_gemm/measure/test_ladder.py"
 ONE_TILE = "tests/kernels/test_one_tile_per_block.py", "tests/kernels/test_shared_memory.py"
 FAMILIES = tuple(f"tests/kernels/{family}" for family in ("sm90", "sm80", "sm70", "simt"))
-EPILOGUES = "tests/kernels/sm90/test_epilogue.py", "tests/cutedsl_gemm/test_epilogue.py"
+EPILOGUES = (
+    "tests/kernels/sm90/test_epilogue.py",
+    *(f"tests/cutedsl_gemm/test_{each}.py" for each in ("epilogue", "batch_epilogue")),
+)
 OF_GEMM = "test_gemm.py", "test_epilogue.py", "test_transforms.py", "test_main.py"
 PLANS_ALONE = "test_execute.py", "test_plan.py"  # no device code runs there
 

@@ -39,7 +39,9 @@ from cutedsl_gemm.select.costs import BLOCKS_AT_ONCE, LONG_PAIRS, LONG_PINGPONG
 from cutedsl_gemm.select.model import _may_split, best, estimate, estimates, ranking
 
 BENCH = Path(__file__).parents[3] / "bench"
-EACH = 40  # of so many measured shapes, one is looked at; of those with an epilogue, eight of them
+EACH = (
+    40  # of so many measured shapes, one is looked at; of epilogues and of batches, eight of them
+)
 
 extents = st.one_of(st.integers(1, 300), st.integers(1, 300).map(lambda x: 64 * x))
 candidates = st.sampled_from(CANDIDATES)
@@ -317,27 +319,33 @@ def pools():
     return bench("candidates")
 
 
-def measured(epilogues=False):
-    """(problem, {candidate: seconds}) of some of the measured shapes."""
+def measured(asked="products"):
+    """(problem, {candidate: seconds}) of some of the measured shapes of a kind."""
     drawn, runs = pools(), bench("runs")
     by_name = {candidate.name: candidate for candidate in distinct(ALL_CANDIDATES)}
     shapes = {}
     with lzma.open(BENCH / "runs.csv.xz", "rt", newline="") as stream:
         for row in csv.DictReader(stream):
-            key = row["pool"], row["kind"], *(int(row[name]) for name in ("M", "N", "K"))
-            times = shapes.setdefault(key, {})
+            batch, *mnk = (int(row[name]) for name in ("L", "M", "N", "K"))
+            kind = "epilogues" if row["kind"] in drawn.EPILOGUES else "products"
+            times = shapes.setdefault((row["pool"], row["kind"], batch, *mnk), {})
             candidate = by_name.get(row["plan"])
-            if candidate and (row["kind"] in drawn.EPILOGUES) == epilogues:
+            if candidate and (kind if batch == 1 else "batches") == asked:
                 times[candidate] = runs.seconds_today(row, candidate)
-    step = EACH // 8 if epilogues else EACH
+    step = EACH if asked == "products" else EACH // 8
     some = [each for each in shapes.items() if len(each[1]) > 1][::step]
-    return [(drawn.Case((*mnk,), kind).problem, times) for (_, kind, *mnk), times in some]
+    return [
+        (drawn.Case((*mnk,), kind, batch=batch).problem, times)
+        for (_, kind, batch, *mnk), times in some
+    ]
 
 
-@pytest.mark.parametrize("epilogues", [False, True])
-def test_the_choice_is_close_to_the_best_measured(epilogues):
+@pytest.mark.parametrize(
+    ("kind", "least"), [("products", 0.985), ("epilogues", 0.98), ("batches", 0.98)]
+)
+def test_the_choice_is_close_to_the_best_measured(kind, least):
     shares, errors, chosen = [], [], []
-    for problem, times in (shapes := measured(epilogues)):
+    for problem, times in (shapes := measured(kind)):
         ranked = [found for found in ranking(problem) if found.candidate in times]
         if len(ranked) < 2:  # blocks that do not fill a wave split K
             continue
@@ -345,7 +353,7 @@ def test_the_choice_is_close_to_the_best_measured(epilogues):
         chosen.append(math.log(ranked[0].seconds / times[ranked[0].candidate]))
         errors += [math.log(found.seconds / times[found.candidate]) for found in ranked]
     assert len(shares) > 0.95 * len(shapes) > 50
-    assert statistics.geometric_mean(shares) > (0.98 if epilogues else 0.985)
+    assert statistics.geometric_mean(shares) > least
     assert statistics.pstdev(errors) < 0.17
     assert abs(statistics.fmean(chosen)) < 0.05
 
