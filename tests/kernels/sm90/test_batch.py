@@ -143,3 +143,5 @@ def test_a_matrix_takes_no_operands_of_a_batch():
 
 def test_explain_says_how_a_batch_is_loaded():
     assert "batch        A is ((M, L), K), B ((N, L), K) and C ((M, L), N)" in PLANS[0].explain()
+    gated = pingpong((128, 64, 64), epilogue=SWIGLU, swapped=True, batched=True)
+    assert "batch        A is ((M, 2, L), K), B ((N, L), K) and C" in gated.explain()
