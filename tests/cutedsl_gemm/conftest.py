@@ -22,6 +22,24 @@ def small_tiles(monkeypatch):
 
 
 @pytest.fixture
+def executed(monkeypatch):
+    """The sm90 plans that were executed."""
+    from cutedsl_gemm.calls import call, fused
+    from cutedsl_gemm.kernels.sm90.panel_plan import PanelPlan
+
+    plans, execute = [], PanelPlan.execute
+
+    def recorded(plan, *args, **kwargs):
+        plans.append(plan)
+        execute(plan, *args, **kwargs)
+
+    monkeypatch.setattr(PanelPlan, "execute", recorded)
+    for module in (call, fused):  # remembered calls have the former one
+        monkeypatch.setattr(module, "_calls", {})
+    return plans
+
+
+@pytest.fixture
 def one_rank():
     """A process group of this process alone."""
     import torch.distributed as dist

@@ -9,7 +9,6 @@ from torch.nn import functional as F
 
 from cutedsl_gemm import explain, gemm, plan_for
 from cutedsl_gemm.kernels.epilogue.expression import EpilogueError
-from cutedsl_gemm.kernels.sm90.panel_plan import PanelPlan
 
 BF16, FP16, FP32 = torch.bfloat16, torch.float16, torch.float32
 L, M, K, N = 3, 40, 64, 96
@@ -47,20 +46,6 @@ def agree(function, a, b, **operands):
         assert one.shape == other.shape
         assert (one.double() - other).norm() <= 4e-3 * other.norm()
     return results
-
-
-@pytest.fixture(autouse=True)
-def executed(monkeypatch):
-    """The plans that were executed."""
-    plans, execute = [], PanelPlan.execute
-
-    def recorded(plan, *args, **kwargs):
-        plans.append(plan)
-        execute(plan, *args, **kwargs)
-
-    monkeypatch.setattr(PanelPlan, "execute", recorded)
-    monkeypatch.setattr("cutedsl_gemm.calls.fused._calls", {})  # which have the former one
-    return plans
 
 
 torch.manual_seed(0)

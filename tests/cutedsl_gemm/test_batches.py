@@ -10,7 +10,6 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from cutedsl_gemm import explain, gemm, plan_for
-from cutedsl_gemm.kernels.sm90.panel_plan import PanelPlan
 
 
 def draw(*shape):
@@ -23,20 +22,6 @@ def product(a, b):
 
 
 A, B = draw(3, 40, 64), draw(3, 64, 96)
-
-
-@pytest.fixture
-def executed(monkeypatch):
-    """The plans that were executed."""
-    plans, execute = [], PanelPlan.execute
-
-    def recorded(plan, *args, **kwargs):
-        plans.append(plan)
-        execute(plan, *args, **kwargs)
-
-    monkeypatch.setattr(PanelPlan, "execute", recorded)
-    monkeypatch.setattr("cutedsl_gemm.calls.call._calls", {})  # which have the former one
-    return plans
 
 
 extents = st.integers(0, 5), st.integers(0, 70), st.integers(0, 70), st.integers(0, 70)
