@@ -99,8 +99,8 @@ DEVICE = (
     Fault(
         "vector_down_the_rows",
         OPERANDS,
-        'strides = tuple(stride.get(mode, 0) for mode in ("M", "N"))',
-        'strides = tuple(stride.get(mode, 0) for mode in ("N", "M"))',
+        'for mode in (*batch, "M", "N"))',
+        'for mode in (*batch, "N", "M"))',
         "A bias is added to rows.",
     ),
     Fault(
@@ -234,8 +234,8 @@ CALLS = (
     Fault(
         "one_alignment_for_all_matrices",
         BOUND,
-        "leading % wide == 0 and _aligned(matrix)",
-        "leading % wide == 0",
+        "not any(step % wide for step in steps) and _aligned(matrix)",
+        "not any(step % wide for step in steps)",
         "A matrix that begins at an odd address is loaded in vectors: the launch fails.",
     ),
     Fault(
@@ -248,8 +248,8 @@ CALLS = (
     Fault(
         "turned_executor_operands",
         EXECUTOR,
-        "return matrix.mT if self.plan.swapped else matrix",
-        "return matrix",
+        "matrix = matrix.mT if self.plan.swapped else matrix",
+        "pass",
         "The executor of a swapped plan reads operands of the transposed C.",
     ),
 )

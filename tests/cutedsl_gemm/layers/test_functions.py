@@ -652,7 +652,7 @@ def test_the_operator_passes_torchs_opcheck():
     from cutedsl_gemm.ops import fused_operator
 
     kinds = ("bias", (True,), False, torch.bfloat16), ("s", None, False, None)
-    text = fused_operator._text(lambda acc, bias, s: F.gelu(acc + bias) * s, kinds, 1, True)
+    text = fused_operator._text(lambda acc, bias, s: F.gelu(acc + bias) * s, kinds, (1, 2), True)
     leaves = [each.clone().requires_grad_() for each in (A, ROW)]
     arguments = leaves[0], B, [leaves[1]], [0.5], text, None, None, False, False
     torch.library.opcheck(torch.ops.cutedsl_gemm.fused.default, arguments)
