@@ -242,7 +242,7 @@ def _modes(operand: EpilogueOperand, dimensions: int) -> Modes:
     >>> _modes(EpilogueOperand("bias", ("N",), batched=True), 3)
     'L.N'
     """
-    own = (*"L" * operand.batched, *operand.modes)
+    own = operand.tensor_modes
     return "".join(mode if mode in own else "." for mode in "LMN"[3 - dimensions :])
 
 

@@ -42,9 +42,8 @@ def over_c(epilogue: Epilogue, operands: Sequence[Any], shape: Sequence[Any]) ->
 
 
 def _over_c(operand: EpilogueOperand, tensor: cute.Tensor, shape: Sequence[Any]) -> cute.Tensor:
-    batch = ("L",) if operand.batched else ()
-    stride = dict(zip((*batch, *operand.modes), tensor.stride, strict=False))
-    strides = tuple(stride.get(mode, 0) for mode in (*batch, "M", "N"))
+    stride = dict(zip(operand.tensor_modes, tensor.stride, strict=False))
+    strides = tuple(stride.get(mode, 0) for mode in ("LMN" if operand.batched else "MN"))
     return lower.strided(tensor.iterator, tuple(shape[-len(strides) :]), strides)
 
 

@@ -80,6 +80,15 @@ class EpilogueOperand:
         return replace(self, modes=modes, row_major=row_major)
 
     @property
+    def tensor_modes(self) -> tuple[str, ...]:
+        """The modes of its tensor: those of C that it has, after L if it is batched.
+
+        >>> EpilogueOperand("bias", ("N",), batched=True).tensor_modes
+        ('L', 'N')
+        """
+        return (*"L" * self.batched, *self.modes)
+
+    @property
     def is_matrix(self) -> bool:
         """Whether it has both modes of C."""
         return len(self.modes) == 2

@@ -89,7 +89,7 @@ def over_c(operand: EpilogueOperand, tensor: Tensor, shape: Sequence[int]) -> Te
     >>> over_c(EpilogueOperand("scale", ("M",), batched=True), torch.ones(5, 2), (5, 2, 3)).stride()
     (2, 1, 0)
     """
-    modes = (*("L",) * operand.batched, *operand.modes)
+    modes = operand.tensor_modes
     placed = [slice(None) if mode in modes else None for mode in "LMN"[-len(shape) :]]
     return (tensor if modes else tensor[0])[tuple(placed)].expand(*shape)
 

@@ -131,8 +131,8 @@ def other_gpus(plan: KernelPlan) -> dict[str, Argument]:
 
 
 def _operand(operand: EpilogueOperand) -> Argument:
-    modes: tuple[str, ...] = (*("L",) * operand.batched, *operand.modes)
-    return Argument(modes or ("1",), operand.row_major, operand.alignment, operand.dtype)
+    modes = operand.tensor_modes or ("1",)
+    return Argument(modes, operand.row_major, operand.alignment, operand.dtype)
 
 
 def _result(plan: KernelPlan, result: Result) -> Argument:

@@ -53,9 +53,8 @@ def _mainloop(plan: Sm90Plan) -> Lines:
         yield "", f"a tile has {bm} columns of C and {bn} rows: a wgmma always has 64 rows,"
         yield "", "but 8 to 256 columns, so that a short C wastes less of it as Cᵀ"
     if plan.batched:
-        of_a, of_b = ("(M, 2, L)" if each.matrices > 1 else "(M, L)" for each in (plan.a, plan.b))
-        b = of_b.replace("M", "N")
-        yield "batch", f"A is ({of_a}, K), B ({b}, K) and C ((M, L), N): a tile has one l"
+        a, b = ("2, L" if each.matrices > 1 else "L" for each in (plan.a, plan.b))
+        yield "batch", f"A is ((M, {a}), K), B ((N, {b}), K) and C ((M, L), N): a tile has one l"
     stages = f"{plan.stages} stages × {plan.stage_bytes:,}"
     yield "memory", " + ".join(filter(None, (stages, plan.epilogue_smem, "barriers")))
     yield "", f"= {plan.smem_bytes:,} of {SMEM_BYTES:,} bytes"

@@ -16,7 +16,7 @@ FAULTS = (
     Fault(
         "batch_shares_its_operands",
         "cutedsl_gemm/distributed/sharding.py",
-        'own = (*"L" * operand.batched, *operand.modes)',
+        "own = operand.tensor_modes",
         "own = operand.modes",
         "Ranks that have some matrices of a batch add the biases of all.",
     ),

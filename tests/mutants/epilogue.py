@@ -99,8 +99,8 @@ DEVICE = (
     Fault(
         "vector_down_the_rows",
         OPERANDS,
-        'for mode in (*batch, "M", "N"))',
-        'for mode in (*batch, "N", "M"))',
+        '("LMN" if operand.batched else "MN")',
+        '("LNM" if operand.batched else "NM")',
         "A bias is added to rows.",
     ),
     Fault(
