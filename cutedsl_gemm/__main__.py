@@ -200,8 +200,13 @@ def run_bench(options: argparse.Namespace) -> None:
             raise Refused(f"--plot does not draw --shapes {options.shapes}; omit it, or take --csv")
         if options.shapes == GATHERED and (gpus := torch.cuda.device_count()) < 2:
             raise Refused(f"--shapes {GATHERED} needs two GPUs or more, and torch sees {gpus}")
-        measured: Any = {DECODE: decode, EPILOGUES: epilogues, EXPERTS: experts}
-        measured |= {GATHERED: gathered, HOST: host}
+        measured: Any = {
+            DECODE: decode,
+            EPILOGUES: epilogues,
+            EXPERTS: experts,
+            GATHERED: gathered,
+            HOST: host,
+        }
         measured[options.shapes].main(options.csv)
     else:
         from cutedsl_gemm.measure import bench

@@ -22,6 +22,7 @@ from cutedsl_gemm.inputs.checks import (
     check_matrices_or_batches,
     check_memory,
     check_out,
+    is_batch,
 )
 from cutedsl_gemm.inputs.problem import Problem, Requirements
 from cutedsl_gemm.inputs.remember import remember
@@ -161,11 +162,6 @@ def _spans(*tensors: Tensor) -> tuple[int, ...]:
     return tuple(map(span_bytes, tensors))
 
 
-def is_batch(a: object) -> bool:
-    """Whether it is a batch (L, M, K)."""
-    return isinstance(a, Tensor) and a.ndim == 3
-
-
 def one_by_one(a: Tensor, kernel: Kernel) -> bool:
     """Whether the products of a batch are computed one by one: of one, or before Hopper."""
     return is_batch(a) and (a.shape[0] == 1 or kernel.name != DEFAULT)
@@ -285,7 +281,7 @@ def check_options(
 
 
 def _empty(requirements: Requirements, a: Tensor, b: Tensor, out: Tensor | None) -> Tensor:
-    """The product where M, N or K is 0: zeros, as torch.mm returns."""
+    """The product where an extent is 0: zeros, as torch's products are."""
     check_matrices_or_batches(a, b, requirements)
     if out is None:
         return a.new_zeros(*a.shape[:-1], b.shape[-1])

@@ -37,6 +37,7 @@ from cutedsl_gemm.inputs.remember import REMEMBERED
 from cutedsl_gemm.inputs.request import (
     Function,
     Request,
+    in_parts,
     parts_of,
     readable,
     readable_copy,
@@ -355,11 +356,11 @@ def _on_copies(
     out: Results | None,
 ) -> Results:
     """The results of tensors that no kernel reads in place, by aligned copies of them."""
-    if b.ndim == a.ndim:
-        a, b = aligned_copies(a, b, requirements)
-    else:
+    if in_parts(a, b):
         a = a if aligned(a, requirements) else aligned_copy(a)
         b = b if readable(a, b, requirements) else readable_copy(b)
+    else:
+        a, b = aligned_copies(a, b, requirements)
     return compute(a, b, epilogue, values, out, options)
 
 

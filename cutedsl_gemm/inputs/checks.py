@@ -26,10 +26,14 @@ def check_batches(a: Tensor, b: Tensor, requirements: Requirements = TMA) -> Non
         )
 
 
+def is_batch(a: object) -> bool:
+    """Whether a is a batch (L, M, K)."""
+    return isinstance(a, Tensor) and a.ndim == 3
+
+
 def check_matrices_or_batches(a: Tensor, b: Tensor, requirements: Requirements = TMA) -> None:
     """`check_batches` if a is a batch, else `check_operands`."""
-    is_batch = isinstance(a, Tensor) and a.ndim == 3
-    (check_batches if is_batch else check_operands)(a, b, requirements)
+    (check_batches if is_batch(a) else check_operands)(a, b, requirements)
 
 
 def _check_operands(a: Tensor, b: Tensor, requirements: Requirements, dimensions: int) -> None:

@@ -17,7 +17,7 @@ result needs all of its modes (`whole`).
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -87,10 +87,9 @@ def _bound(name: str, tensor: Tensor, shape: tuple[int, ...], whole: bool) -> Bo
         view = partial(_view, extents, strides)
     if len(modes) == 2:
         return _bound_matrix(operand, view, view(tensor) if view else tensor)
-    in_place, of_each = strides[-1] == 1, strides[0] if batched and modes else 0
-    wide = VECTOR_BYTES // tensor.element_size()
-    if not in_place:
-        of_each = extents[-1]  # those of the copy follow each other
+    in_place, wide = strides[-1] == 1, VECTOR_BYTES // tensor.element_size()
+    # From the vector of a matrix to the next one; those of a copy follow each other.
+    of_each = strides[0] if in_place and batched else extents[-1]
     vectors = modes and extents[-1] % wide == of_each % wide == 0
     if vectors and (not in_place or _aligned(tensor)):
         operand = replace(operand, alignment=wide)
@@ -166,12 +165,20 @@ def _check(name: str, tensor: Tensor, shape: tuple[int, ...], device: torch.devi
             f"{name} is on {tensor.device} and a on {device}: they must share a device; "
             "a scalar may be a Python number"
         )
-    count = len(shape)
-    padded = (*(1,) * count, *tensor.shape)[-count:]
-    fits = all(one in (1, of) for one, of in zip(padded, shape, strict=True))
-    if tensor.ndim > count or not fits:
-        each = "; with a first mode L, each matrix has its own" * (count > 2)
+    given = with_leading_ones(tensor.shape, len(shape))
+    fits = all(one in (1, of) for one, of in zip(given, shape, strict=True))
+    if tensor.ndim > len(shape) or not fits:
+        each = "; with a first mode L, each matrix has its own" * (len(shape) > 2)
         raise ValueError(
             f"{name} has shape {tuple(tensor.shape)}: it must broadcast to the shape {shape} of "
             f"the result, as a scalar, a row (N,), a column (M, 1), or a matrix{each}"
         )
+
+
+def with_leading_ones(shape: Sequence[int], count: int) -> tuple[int, ...]:
+    """The last `count` extents of a shape as it broadcasts to `count` modes.
+
+    >>> with_leading_ones((16,), 3)
+    (1, 1, 16)
+    """
+    return (*(1,) * count, *shape)[-count:]

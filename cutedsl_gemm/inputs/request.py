@@ -179,12 +179,17 @@ def _with_operands(epilogue: Epilogue, given: Mapping[str, Bound]) -> Epilogue:
     return replace(epilogue, operands=tuple(given[name].operand for name in names))
 
 
+def in_parts(a: Tensor, b: Tensor) -> bool:
+    """Whether B has a matrix for each of two accumulators, and so one mode more than A."""
+    return b.ndim == a.ndim + 1
+
+
 def parts_of(a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
     """B (K, N), or both parts of B (2, K, N), where a is a matrix; of a batch, likewise.
 
     Parts of batches are (L, K, N). ValueError for another number of parts than two.
     """
-    if not isinstance(a, Tensor) or not isinstance(b, Tensor) or b.ndim != a.ndim + 1:
+    if not isinstance(a, Tensor) or not isinstance(b, Tensor) or not in_parts(a, b):
         return (b,)
     if b.shape[0] != 2:
         of_one, of_two = ("K, N", "2, K, N") if a.ndim == 2 else ("L, K, N", "2, L, K, N")

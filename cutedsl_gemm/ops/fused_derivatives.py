@@ -20,7 +20,7 @@ from torch._C._functorch import is_legacy_batchedtensor
 from cutedsl_gemm.calls.fused import ACCUMULATOR, accumulator, composed
 from cutedsl_gemm.calls.results import Results
 from cutedsl_gemm.calls.signature import Options
-from cutedsl_gemm.inputs.operands import Value
+from cutedsl_gemm.inputs.operands import Value, with_leading_ones
 from cutedsl_gemm.inputs.request import parts_of
 from cutedsl_gemm.inputs.tensors import aligned_copy, is_one
 from cutedsl_gemm.inputs.transforms import dispatch_modes
@@ -222,8 +222,7 @@ def _broadcast(
 
 def _summed(gradient: Tensor, operand: Any) -> Tensor:
     """The gradient of an operand: that of its value at each (m, n), summed over modes it lacks."""
-    count = gradient.ndim
-    shape = (*(1,) * count, *operand.shape)[-count:]
+    shape = with_leading_ones(operand.shape, gradient.ndim)
     over = [mode for mode, extent in enumerate(shape) if is_one(extent)]
     total = gradient.sum(over, dtype=torch.float32) if over else gradient
     return total.reshape(operand.shape).to(operand.dtype)

@@ -17,7 +17,7 @@ from cutedsl_gemm.calls.signature import Options
 from cutedsl_gemm.inputs.checks import check_matrices_or_batches
 from cutedsl_gemm.inputs.operands import Value, check_operand
 from cutedsl_gemm.inputs.problem import dtype_name
-from cutedsl_gemm.inputs.request import Fixed, Function, parts_of
+from cutedsl_gemm.inputs.request import Fixed, Function, in_parts, parts_of
 from cutedsl_gemm.inputs.tensors import is_one, is_sharded
 from cutedsl_gemm.inputs.transforms import tracing
 from cutedsl_gemm.kernels.epilogue.derivative import Stored, with_stored
@@ -120,7 +120,7 @@ def _as_operand(value: Value, shape: tuple[int, ...]) -> Value:
 
 
 def _counts(a: Tensor, b: Tensor) -> Counts:
-    return 2 if b.ndim == a.ndim + 1 else 1, a.ndim
+    return 2 if in_parts(a, b) else 1, a.ndim
 
 
 def _kinds(a: Tensor, b: Tensor, operands: Mapping[str, Value]) -> tuple[Kind, ...]:

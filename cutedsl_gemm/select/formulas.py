@@ -68,7 +68,7 @@ def work_of(problem: Problem) -> EpilogueWork:
     )
 
 
-def _grid(extents: Array, costs: Table, splitting: bool, batch: Any | None) -> tuple[Array, ...]:
+def _grid(extents: Array, costs: Table, splitting: bool, batch: Any) -> tuple[Array, ...]:
     """Blocks, the k-tiles and the splits of each, and whether the candidate may serve.
 
     Also which share of the last clusters and k-tiles the problem fills: (3, candidates).
@@ -99,7 +99,7 @@ def terms(
     c: Constants = FITTED,
     work: EpilogueWork = NO_WORK,
     splitting: bool = True,
-    batch: Any | None = None,
+    batch: Any = None,
 ) -> dict[str, Array]:
     """The fields of an Estimate before the correction, and its `inputs`: an entry a candidate.
 

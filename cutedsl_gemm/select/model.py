@@ -202,21 +202,26 @@ def _may_split(m: int, n: int, k: int) -> bool:
 
 
 @lru_cache
+def _served(majors: Majors, invariant: bool, splitting: bool) -> tuple[Candidate, ...]:
+    """The candidates that serve problems of a kind."""
+    able = (each for each in CANDIDATES if splitting or each.splits == 1)
+    return tuple(each for each in able if each.serves(majors, invariant))
+
+
+@lru_cache
 def _serving(
     rows: RowAlignments, majors: Majors, invariant: bool, splitting: bool
 ) -> tuple[Sequence[Candidate], Table, Array]:
     """The candidates that serve problems of a kind, their table, and `others` of the network."""
-    able = (each for each in CANDIDATES if splitting or each.splits == 1)
-    served = tuple(each for each in able if each.serves(majors, invariant))
+    served = _served(majors, invariant, splitting)
     costs = as_float32(aligned(table(served, majors=majors), rows))
     return served, costs, _others(candidate_inputs(served), rows, NO_WORK)
 
 
 @lru_cache
 def _by_batch(majors: Majors, invariant: bool) -> Array:
-    """`by_batch` of the network, of the candidates that serve problems of a kind."""
-    served = (each for each in CANDIDATES if each.splits == 1 and each.serves(majors, invariant))
-    return LEARNED.by_batch(candidate_inputs([*served]))
+    """`by_batch` of the network, of the candidates that serve batches of a kind."""
+    return LEARNED.by_batch(candidate_inputs(_served(majors, invariant, splitting=False)))
 
 
 @lru_cache(REMEMBERED)
@@ -256,7 +261,7 @@ def estimates(problem: Problem, candidates: tuple[Candidate, ...]) -> list[Estim
     facts = _facts(candidates)
     others = _others(facts, rows, work)
     if batch is not None:
-        others = others + np.float32(math.log2(batch)) * LEARNED.by_batch(facts)
+        others = others + math.log2(batch) * LEARNED.by_batch(facts)
     factor = correction(found["inputs"], others)
     factor *= np.exp(costs.power * (found["seconds"] * factor >= LONG))
     tiles = found["blocks"] / found["splits"]
