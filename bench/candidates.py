@@ -6,8 +6,8 @@
 Half of the cases are bench's random shapes: 400 of `--count 600`. The others are rare among them:
 products of few tiles, shapes of language models, decoding, gradients (whose operands are not
 contiguous along K), products with an epilogue, and batches. All shapes that bench names are in
-every pool, too. `--kinds` keeps only some: "batch", or by the names of KINDS. Measuring ends after
-`--seconds`.
+every pool, too. `--kinds` keeps only the kinds that it names: those of KINDS, and "batch".
+Measuring ends after `--seconds`.
 
 A case runs the ten candidates that the model expects to be the fastest, and six more of those that
 it expects to take at most `--slack` times as long as the first. `--tried` adds plans that are not

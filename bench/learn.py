@@ -115,8 +115,9 @@ def learn_added(runs: Runs, c: Constants, plain: Network, work: Array, steps: in
     weights = added.detach().numpy().reshape(len(work), -1, UNITS)
     weights /= size[:, None] * np.vstack([[[1]], scale])
     weights[:, 0] -= (mean * weights[:, 1:]).sum(1)
+    # The last unit stays 1.
     padded: Array = np.pad(weights.reshape(count, UNITS), ((0, 0), (0, 1)))
-    return padded  # the last unit stays 1
+    return padded
 
 
 def moments(inputs: Array) -> tuple[Array, Array]:

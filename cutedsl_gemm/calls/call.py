@@ -163,7 +163,7 @@ def _spans(*tensors: Tensor) -> tuple[int, ...]:
 
 
 def one_by_one(a: Tensor, kernel: Kernel) -> bool:
-    """Whether the products of a batch are computed one by one: of one, or before Hopper."""
+    """Whether the products of a batch run one by one: there is one, or no kernel of batches."""
     return is_batch(a) and (a.shape[0] == 1 or kernel.name != DEFAULT)
 
 

@@ -383,7 +383,7 @@ def _one_by_one(
 
 
 def _of_matrix(value: Value, i: int) -> Value:
-    """An operand of a batch, for its matrix i."""
+    """What an operand of a batch is for matrix i."""
     if isinstance(value, Tensor) and value.ndim == 3:
         return value[i if value.shape[0] > 1 else 0]
     return value

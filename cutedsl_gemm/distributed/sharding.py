@@ -237,7 +237,7 @@ def _strategy(schema: OpSchema, epilogue: Epilogue, operands: Any, invariant: bo
 
 
 def _modes(operand: EpilogueOperand, dimensions: int) -> Modes:
-    """The modes of the tensor of an operand.
+    """The modes of an operand's tensor; a dot for each along which it broadcasts.
 
     >>> _modes(EpilogueOperand("bias", ("N",), batched=True), 3)
     'L.N'

@@ -159,7 +159,7 @@ class Problem:
 
     @property
     def bytes(self) -> int:
-        """Bytes of A, B, the operands and the results of the epilogue, each once.
+        """Bytes of A, B, the operands and the results of the epilogue, each once per matrix.
 
         >>> Problem.dense(2, 3, 4).bytes  # 8 elements of A, 12 of B and 6 of C
         52

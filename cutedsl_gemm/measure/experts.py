@@ -1,4 +1,4 @@
-"""Batches with an epilogue, as the experts of a mixture have them: `epilogues` of batches."""
+"""Batches with an epilogue, as in a mixture of experts, measured as `epilogues` measures layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch.bmm, by gemm where it is expected to be at least as fast, and by torch elsewhere."""
+"""Products of batches, by gemm where it is expected to be at least as fast, else by torch."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ _suited: dict[Any, bool] = {}
 
 
 def batch_by_gemm(a: Tensor, b: Tensor) -> Tensor | None:
-    """a (…, M, K) · b (…, K, N), of the same modes before, by gemm; None if torch is to compute it.
+    """a (…, M, K) · b (…, K, N) by gemm; None if torch is to compute it.
 
-    None where `faster.by_gemm` gives None; in compiled graphs, where torch replaces the products of
-    attention by a kernel of its own; inside a TorchDispatchMode; and for DTensors and FakeTensors.
+    None where `faster.by_gemm` gives None; where modes before the last two differ; in compiled
+    graphs, where torch replaces the products of attention by a kernel of its own; inside a
+    TorchDispatchMode; and for DTensors and FakeTensors.
     """
     if transformed() or is_dynamo_compiling() or dispatch_modes() or torch._C._is_tracing():
         return None

@@ -87,7 +87,7 @@ def _bmm(a: Any, b: Any) -> Tensor | None:
 
 
 def _matmul(a: Any, b: Any) -> Tensor | None:
-    """One product, of all rows, if all matrices of a are multiplied by one b."""
+    """One product, of all rows, if one b multiplies all matrices of a; else a batch."""
     if not is_known(a) or not is_known(b) or b.ndim < 2:
         return None
     if b.ndim == 2:

@@ -37,8 +37,8 @@ def batch_beats_torch(m: int, n: int, k: int, in_place: bool = True) -> bool:
 
     It is on average where M and N are 128 or more; and where they exceed 32, if K is at most 512.
     If TMA does not read and store all matrices `in_place`, torch needs longer, too, and gemm is
-    faster where M and N exceed 64 and K is 48 or more. By eye, from 98 and from 108 batches on
-    H200s (docs/performance/notebook.md, "Batches" and "Batches of any strides").
+    faster where M and N exceed 64 and K is 48 or more. The bounds were drawn by eye, from 98 and
+    108 batches on H200s (docs/performance/notebook.md, "Batches" and "Batches of any strides").
 
     >>> [batch_beats_torch(*mnk) for mnk in ((1024, 1024, 1024), (64, 4096, 128), (64, 5760, 2880))]
     [True, True, False]

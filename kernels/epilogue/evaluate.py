@@ -60,7 +60,7 @@ def finish(result: Result, value: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def dimension(mode: Mode | None) -> int:
-    """The dimension of torch's that a mode of C is: -2 or -1, since C may be a batch."""
+    """The dimension of a tensor (M, N) or (L, M, N) that a mode is: -2 for M, -1 for N."""
     return -2 if mode == "M" else -1
 
 

@@ -22,7 +22,7 @@ _SHAPES = "a tensor has its shape before it is passed, and broadcasts against C"
 _PRODUCT = "an epilogue follows one product, that of gemm"
 _RANDOM = "draw the numbers before, and pass them by name"
 _ADVICE = {
-    **dict.fromkeys(("max", "min"), "write amax or amin, with dim=0 or dim=1"),
+    **dict.fromkeys(("max", "min"), "write amax or amin, with dim=-2 or dim=-1"),
     **dict.fromkeys(("mean", "var", "std", "norm"), "return sums, and compute the rest of them"),
     **dict.fromkeys(("softmax", "log_softmax", "layer_norm", "rms_norm", "cumsum"), _ELEMENTWISE),
     **dict.fromkeys(("unsqueeze", "squeeze", "view", "reshape", "expand", "permute"), _SHAPES),

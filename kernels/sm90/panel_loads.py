@@ -41,7 +41,7 @@ class PanelLoads:
         )
 
     def tiler(self, i):
-        """That of a panel of operand i."""
+        """The tiler of a panel of operand i."""
         panel = self.plan.panel_rows, self.plan.panel_columns
         return self.plan.gmem_tiler(panel) if self.operands[i].batched else panel
 

@@ -39,9 +39,7 @@ from cutedsl_gemm.select.costs import BLOCKS_AT_ONCE, LONG_PAIRS, LONG_PINGPONG
 from cutedsl_gemm.select.model import _may_split, best, estimate, estimates, ranking
 
 BENCH = Path(__file__).parents[3] / "bench"
-EACH = (
-    40  # of so many measured shapes, one is looked at; of epilogues and of batches, eight of them
-)
+EACH = 40  # one of so many measured shapes is looked at; of epilogues and of batches, eight are
 
 extents = st.one_of(st.integers(1, 300), st.integers(1, 300).map(lambda x: 64 * x))
 candidates = st.sampled_from(CANDIDATES)
